@@ -12,9 +12,24 @@ program=$1
 shift
 folder=$(mktemp -d)
 pids=()
+trap 'exit 130' INT
+trap 'exit 143' TERM
 trap 'kill "${pids[@]}" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
 upstream=127.0.0.1:18491 address=127.0.0.1:18492
 counts=$folder/counts
+
+fail() {
+    echo "$1" >&2
+    cat "$folder/said" "$folder/error.log" >&2 2>/dev/null || true
+    exit 1
+}
+
+# Whoever listens already would be measured instead. 7: there is no connection.
+for place in "$upstream" "$address"; do
+    status=0
+    curl -s -o /dev/null --max-time 5 "http://$place/" || status=$?
+    ((status == 7)) || fail "$place is in use"
+done
 
 cat > "$folder/nginx.conf" <<CONF
 daemon off; worker_processes 1; pid $folder/nginx.pid; error_log $folder/error.log;
@@ -26,10 +41,18 @@ nginx -c "$folder/nginx.conf" -p "$folder" & pids+=($!)
 valgrind --tool=callgrind --instr-atstart=no --callgrind-out-file="$counts" "$program" protect \
     "http://$upstream" --listen "$address" --cores 1 --p90 1s "$@" > "$folder/said" 2>&1 & pids+=($!)
 server=$!
-for _ in $(seq 120); do
-    curl -s -o /dev/null "http://$address/" && break
+are_running() {
+    for pid in "${pids[@]}"; do
+        kill -0 "$pid" 2>/dev/null || fail "a server has ended"
+    done
+}
+for attempt in $(seq 120); do
+    are_running
+    curl -fs -o /dev/null --max-time 5 "http://$address/" && break
+    ((attempt < 120)) || fail "the program does not answer"
     sleep 0.5
 done
+are_running
 
 wrk -t1 -c4 -d2s "http://$address/" > /dev/null
 callgrind_control -i on "$server" > /dev/null 2>&1

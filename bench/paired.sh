@@ -10,17 +10,32 @@
 #   h2                 the same over HTTP/2, 10 streams on each of 4 connections
 #
 # Prints for each row µs of user and system time a request, and NEW ÷ OLD, one line a round.
-# Needs nginx, wrk, openssl, and for `h2` h2load (Debian: nghttp2-client).
+# Needs nginx, wrk, curl, openssl, and for `h2` h2load (Debian: nghttp2-client).
 set -euo pipefail
 old=$1 new=$2 rounds=${3:-5}
 shift $(($# < 3 ? $# : 3))
 rows=("$@")
 ((${#rows[@]})) || rows=(proxy 1k 16k 1m tls h2)
 folder=$(mktemp -d)
-pids=()
-trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$folder"' EXIT
+pids=() server=
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'kill "${pids[@]}" ${server:+"$server"} 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
 upstream=127.0.0.1:18391 address=127.0.0.1:18392
 ticks=$(getconf CLK_TCK)
+
+fail() {
+    echo "$1" >&2
+    cat "$folder/said" "$folder/error.log" >&2 2>/dev/null || true
+    exit 1
+}
+
+# Whoever listens already would be measured instead. 7: there is no connection.
+for place in "$upstream" "$address"; do
+    status=0
+    curl -s -o /dev/null --max-time 5 "http://$place/" || status=$?
+    ((status == 7)) || fail "$place is in use"
+done
 
 mkdir "$folder/public"
 head -c 1024 /dev/urandom > "$folder/public/1k"
@@ -46,9 +61,17 @@ load() {
     esac
 }
 
-# µs of CPU time a request in row $1 of the program $2 with the arguments behind it.
+are_running() {
+    local pid
+    for pid in "${pids[@]}" "$server"; do
+        kill -0 "$pid" 2>/dev/null || fail "a server has ended"
+    done
+}
+
+# Sets `cost`, the µs of CPU time a request in row $1 of the program $2 with the arguments behind it.
+# Not in a subshell: what it starts would be out of reach of the trap.
 measure() {
-    local row=$1 program=$2 pid before after requests
+    local row=$1 program=$2 before after requests
     shift 2
     case $row in
         proxy) "$program" protect "http://$upstream" --listen "$address" --cores 1 --p90 1s "$@" 2>"$folder/said" & ;;
@@ -56,19 +79,23 @@ measure() {
             --tls-key "$folder/key.pem" "$@" 2>"$folder/said" & ;;
         *) "$program" serve "$folder/public" --listen "$address" --cores 1 "$@" 2>"$folder/said" & ;;
     esac
-    pid=$!
+    server=$!
     sleep 0.5
+    are_running
     load "$row" 1 >/dev/null
-    before=$(awk '{print $14 + $15}' "/proc/$pid/stat")
+    are_running
+    before=$(awk '{print $14 + $15}' "/proc/$server/stat")
     requests=$(load "$row" 4)
-    after=$(awk '{print $14 + $15}' "/proc/$pid/stat")
-    kill "$pid"; wait "$pid" 2>/dev/null || true
-    awk -v t=$((after - before)) -v hz="$ticks" -v n="$requests" 'BEGIN {printf "%.2f\n", 1e6 * t / hz / n}'
+    after=$(awk '{print $14 + $15}' "/proc/$server/stat")
+    kill "$server"; wait "$server" 2>/dev/null || true
+    server=
+    cost=$(awk -v t=$((after - before)) -v hz="$ticks" -v n="$requests" 'BEGIN {printf "%.2f\n", 1e6 * t / hz / n}')
 }
 
 for row in "${rows[@]}"; do
     for _ in $(seq "$rounds"); do
-        a=$(measure "$row" "$old"); b=$(measure "$row" "$new" ${NEW_ARGS:-})
+        measure "$row" "$old"; a=$cost
+        measure "$row" "$new" ${NEW_ARGS:-}; b=$cost
         awk -v row="$row" -v a="$a" -v b="$b" \
             'BEGIN {printf "%-6s old %7.2f µs  new %7.2f µs  ratio %.3f\n", row, a, b, b / a}'
     done

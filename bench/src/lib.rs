@@ -77,16 +77,30 @@ pub fn repeated(repetitions: usize, mut run: impl FnMut() -> f64) -> Spread {
 }
 
 /// The median of some results, with the least and the greatest.
+///
+/// # Panics
+/// If there are none.
 pub fn spread(mut results: Vec<f64>) -> Spread {
     results.sort_by(f64::total_cmp);
     let (least, greatest) = (results[0], results[results.len() - 1]);
-    Spread { median: results[results.len() / 2], least, greatest }
+    let middle = results.len() / 2;
+    let median = match results.len() % 2 {
+        0 => f64::midpoint(results[middle - 1], results[middle]),
+        _ => results[middle],
+    };
+    Spread { median, least, greatest }
+}
+
+/// The same of those results that are numbers, if there are any.
+pub fn spread_of_numbers(mut results: Vec<f64>) -> Option<Spread> {
+    results.retain(|result| !result.is_nan());
+    (!results.is_empty()).then(|| spread(results))
 }
 
 /// A result and how far its repetitions lay apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
-    /// The one in the middle.
+    /// The one in the middle, or the mean of the two that are.
     pub median: f64,
     /// The smallest.
     pub least: f64,
@@ -97,5 +111,27 @@ pub struct Spread {
 impl std::fmt::Display for Spread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:8.2}  ({:.2} … {:.2})", self.median, self.least, self.greatest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_of_results_is_the_mean_of_the_two_in_the_middle() {
+        assert_eq!(spread(vec![1.0, 3.0]).median, 2.0);
+        assert_eq!(spread(vec![8.0, 1.0, 2.0, 4.0]).median, 3.0);
+        assert_eq!(spread(vec![3.0, 9.0, 1.0]).median, 3.0);
+        assert_eq!(spread(vec![5.0]).median, 5.0);
+    }
+
+    #[test]
+    fn what_is_no_number_has_no_part_in_a_spread() {
+        for nan in [f64::NAN, -f64::NAN] {
+            let known = spread_of_numbers(vec![nan, 4.0, 2.0]).unwrap();
+            assert_eq!((known.median, known.least, known.greatest), (3.0, 2.0, 4.0));
+            assert!(spread_of_numbers(vec![nan]).is_none());
+        }
     }
 }

@@ -43,8 +43,8 @@ struct Options {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     connections: usize,
     /// How often each row is measured
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    rounds: usize,
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
     /// How long a row is judged, after 2 s
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     seconds: u64,

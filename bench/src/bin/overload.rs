@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tamarisk_bench::load::{load, number};
+use tamarisk_bench::load::{load, number, p90};
 use tamarisk_bench::process::{Server, free_address, tamarisk};
 use tamarisk_bench::spread;
 
@@ -85,7 +85,7 @@ impl Run {
         Ok(Self {
             rejected_below: number(&calm["rejected"])? / number(&calm["offered"])?,
             goodput: number(&settled["goodput"])? / capacity,
-            p90: number(&settled["latency"]["p90"])? / TARGET_SECONDS,
+            p90: p90(settled)? / TARGET_SECONDS,
             settled: settling(&report, capacity)?,
         })
     }

@@ -84,15 +84,15 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Prints one row: it is met if its worst repetition meets it.
+/// Prints one row: it is met if all repetitions meet it.
 fn show(options: &Options, situation: &Situation, bar: &Bar, measured: &[f64]) {
     let mean = measured.iter().sum::<f64>() / measured.len() as f64;
     let (worst, bound) = match bar.bound {
         Bound::AtMost(bound) => (measured.iter().copied().fold(0.0, f64::max), bound),
         Bound::AtLeast(bound) => (measured.iter().copied().fold(f64::INFINITY, f64::min), bound),
     };
-    let (sign, is_met) =
-        (if matches!(bar.bound, Bound::AtMost(_)) { "≤" } else { "≥" }, bar.bound.is_kept(worst));
+    let sign = if matches!(bar.bound, Bound::AtMost(_)) { "≤" } else { "≥" };
+    let is_met = measured.iter().all(|measured| bar.bound.is_kept(*measured));
     let (name, what) = (situation.name, bar.what);
     if options.json {
         let row = json!({

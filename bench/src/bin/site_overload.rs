@@ -22,7 +22,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use serde_json::Value;
-use tamarisk_bench::load::{load, number};
+use tamarisk_bench::load::{load, number, p90};
 use tamarisk_bench::process::{Scratch, Server, serve};
 use tamarisk_bench::{cpu_time_of_threads, spread};
 
@@ -202,7 +202,7 @@ impl Turn {
             offered: offered / number(&settled["seconds"])? / capacity,
             goodput: number(&settled["goodput"])? / capacity,
             goodput_of_cpu: (storm.total("good")? / storm.all) / (pages / all),
-            p90: number(&settled["latency"]["p90"])? / TARGET_SECONDS,
+            p90: p90(settled)? / TARGET_SECONDS,
             rejected: number(&settled["rejected"])? / offered,
             rejection_ms: 1e3 * number(&settled["rejection"]["p90"])?,
             failed: number(&settled["failed"])? / offered,

@@ -46,8 +46,8 @@ struct Options {
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 16, 64, 256, 400, 1024, 2048, 4096, 8192])]
     sockets: Vec<usize>,
     /// How often each number is measured
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    rounds: usize,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
     /// How long it is judged
     #[arg(long, value_name = "SECONDS", default_value_t = 3)]
     seconds: u64,

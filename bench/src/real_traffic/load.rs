@@ -116,12 +116,15 @@ impl Sender {
         let number = self.seen.lock().expect("no holder panics").add(Request::new(self.index, due));
         let Ok(_permit) = self.under_way.try_acquire() else { return };
         let patience = self.stream.patience;
-        let Ok(asked) = timeout(patience, self.ask(number, client)).await else { return };
-        // A request without an answer stays without one in what was seen.
-        if let Ok((connection, keeps_alive)) = asked
-            && keeps_alive
-        {
-            self.idle[client].lock().expect("no holder panics").push(connection);
+        match timeout(patience, self.ask(number, client)).await {
+            Ok(Ok((_, false))) => {}
+            Ok(Ok((connection, true))) => {
+                self.idle[client].lock().expect("no holder panics").push(connection);
+            }
+            // A request without an answer stays without one in what was seen.
+            Ok(Err(_)) | Err(_) => {
+                self.seen.lock().expect("no holder panics").break_off(number, self.now());
+            }
         }
     }
 
@@ -171,10 +174,10 @@ impl Sender {
             anyhow::ensure!(connection.read_buf(&mut read).await? > 0, "closed inside the answer");
             if first_data.is_none() {
                 first_data = Some(self.now());
-                self.note(number, Answer { status, first_data, end: None });
+                self.note(number, Answer { status, first_data, end: None, broken: None });
             }
         }
-        self.note(number, Answer { status, first_data, end: Some(self.now()) });
+        self.note(number, Answer { status, first_data, end: Some(self.now()), broken: None });
         let is_closed = header(&head, "connection").is_some_and(|value| value == "close");
         Ok((connection, !is_closed))
     }

@@ -27,6 +27,8 @@ pub struct Answer {
     pub first_data: Option<f64>,
     /// When it was complete.
     pub end: Option<f64>,
+    /// When it broke off before that, or its client left.
+    pub broken: Option<f64>,
 }
 
 /// All requests of a run.
@@ -61,6 +63,13 @@ impl Seen {
     /// Sets the answer of a request.
     pub fn note(&mut self, number: usize, answer: Answer) {
         self.requests[number].answer = Some(answer);
+    }
+
+    /// Nothing more comes of the answer of a request, if some of it has come.
+    pub fn break_off(&mut self, number: usize, at: f64) {
+        if let Some(answer) = &mut self.requests[number].answer {
+            answer.broken = Some(at);
+        }
     }
 
     /// Those of some streams.
@@ -135,7 +144,7 @@ impl Part {
         let busy = |request: &Request| {
             let answer = request.answer.filter(|answer| answer.status == 200)?;
             let first = answer.first_data.filter(|first| first - request.due <= target)?;
-            let end = answer.end.unwrap_or(within.end).min(within.end);
+            let end = answer.end.or(answer.broken).unwrap_or(within.end).min(within.end);
             Some((end - first.max(within.start)).max(0.0))
         };
         self.requests.iter().filter_map(busy).sum::<f64>() / (within.end - within.start)
@@ -151,4 +160,32 @@ impl Part {
 fn latency(request: &Request) -> Option<f64> {
     let answer = request.answer.filter(|answer| answer.status == 200)?;
     answer.end.map(|end| end - request.due)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_breaks_off_is_under_way_until_then() {
+        let streams = |broken: Option<f64>| {
+            let mut seen = Seen::new(100.0);
+            let number = seen.add(Request::new(0, 0.0));
+            let begun = Answer { status: 200, first_data: Some(0.5), end: None, broken: None };
+            seen.note(number, begun);
+            broken.into_iter().for_each(|at| seen.break_off(number, at));
+            seen.of(&[0]).streams_in_time(2.0, 0.0..100.0)
+        };
+        // 0.5 s and 99.5 s of 100 s.
+        assert_eq!(streams(Some(1.0)), 0.005);
+        assert_eq!(streams(None), 0.995);
+    }
+
+    #[test]
+    fn what_breaks_off_before_any_answer_stays_without_one() {
+        let mut seen = Seen::new(100.0);
+        let number = seen.add(Request::new(0, 0.0));
+        seen.break_off(number, 1.0);
+        assert!(!seen.has_begun(number));
+    }
 }

@@ -58,12 +58,13 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Whether the measure keeps it.
+    /// Whether the measure keeps it, which only a finite number does.
     pub fn is_kept(self, measured: f64) -> bool {
-        match self {
+        let is_within = match self {
             Self::AtMost(bound) => measured <= bound,
             Self::AtLeast(bound) => measured >= bound,
-        }
+        };
+        is_within && measured.is_finite()
     }
 }
 
@@ -211,7 +212,8 @@ fn pause() -> Situation {
     situation.can_be_shorter = false;
     situation.bars = vec![at_least(0.95, "goodput 2 s after ÷ before", |seen| {
         let before = seen.of(&[0]).due_in(5.0..15.0).goodput(TARGET);
-        seen.of(&[0]).due_in(19.0..29.0).goodput(TARGET) / before
+        let after = seen.of(&[0]).due_in(19.0..29.0).goodput(TARGET);
+        if before == 0.0 { 0.0 } else { after / before }
     })];
     situation
 }
@@ -407,4 +409,32 @@ fn leavers() -> Situation {
         after_start(seen, &[0]).goodput(0.3) / CAPACITY
     })];
     situation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_is_served_no_least_measure_is_reached() {
+        for situation in all(1.0) {
+            let nothing = Seen::new(situation.seconds);
+            for Bar { what, bound, measure } in &situation.bars {
+                let measured = measure(&nothing);
+                assert!(measured.is_finite(), "{}: {what}: {measured}", situation.name);
+                let is_reached = matches!(bound, Bound::AtLeast(_)) && bound.is_kept(measured);
+                assert!(!is_reached, "{}: {what}: {measured}", situation.name);
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_finite_number_keeps_a_bound() {
+        for bound in [Bound::AtMost(1.0), Bound::AtLeast(1.0)] {
+            assert!(bound.is_kept(1.0));
+            for measured in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+                assert!(!bound.is_kept(measured), "{bound:?}: {measured}");
+            }
+        }
+    }
 }

@@ -121,9 +121,12 @@ impl Reading {
         }
     }
 
-    /// The head that the first of `bytes` are.
+    /// The head that the first of `bytes` are. An interim one says nothing of the answer.
     fn head(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
         let head = self.reader.head();
+        if head.is_interim() {
+            return Ok(());
+        }
         let retry_after = head.fields.iter().find_map(|field| {
             let is_it = field.name.of(bytes).eq_ignore_ascii_case(b"retry-after");
             is_it.then(|| field.value.of(bytes))
@@ -138,7 +141,8 @@ impl Reading {
                 let (Ok(name), Ok(value)) = (name, value) else {
                     return Err(ErrorKind::MalformedAnswer);
                 };
-                kept.headers_mut().append(name, value);
+                let appended = kept.headers_mut().try_append(name, value);
+                appended.map_err(|_| ErrorKind::MalformedAnswer)?;
             }
         }
         Ok(())
@@ -226,6 +230,33 @@ mod tests {
         let final_one = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
         let interim = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n";
         get(&format!("{interim}{final_one}"), answer(2, true));
+    }
+
+    #[test]
+    fn of_an_interim_answer_nothing_is_kept() {
+        let mut reading = Reading::new(&Method::GET, Purpose::Keep);
+        let interim = "HTTP/1.1 103 Early Hints\r\nSet-Cookie: a=1\r\nLocation: /early\r\n\r\n";
+        assert_eq!(reading.read(interim.as_bytes()), Ok(None));
+        let final_one = "HTTP/1.1 200 OK\r\nSet-Cookie: b=2\r\nContent-Length: 2\r\n\r\nok";
+        assert_eq!(reading.read(final_one.as_bytes()).unwrap(), answer(2, true).ok());
+        let kept = reading.into_kept().unwrap();
+        assert_eq!((kept.status().as_u16(), kept.body().as_slice()), (200, &b"ok"[..]));
+        let cookies: Vec<_> = kept.headers().get_all("set-cookie").iter().collect();
+        assert_eq!(cookies, ["b=2"]);
+        assert!(!kept.headers().contains_key("location"));
+    }
+
+    #[test]
+    fn any_number_of_interim_answers_leaves_room_for_the_final_one() {
+        let mut reading = Reading::new(&Method::GET, Purpose::Keep);
+        for head in 0..400 {
+            let fields = (0..100).map(|field| format!("x-{head}-{field}: x\r\n"));
+            let interim = format!("HTTP/1.1 103 X\r\n{}\r\n", fields.collect::<String>());
+            assert_eq!(reading.read(interim.as_bytes()), Ok(None), "head {head}");
+        }
+        let final_one = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(reading.read(final_one.as_bytes()).unwrap(), answer(0, true).ok());
+        assert_eq!(reading.into_kept().unwrap().headers().len(), 1);
     }
 
     #[test]

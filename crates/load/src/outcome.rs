@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum ErrorKind {
     /// Never sent: all the connections that the generator may open were in use,
-    /// or it was far behind its schedule when that ended.
+    /// or it was behind its schedule when the run ended.
     NotSent,
     /// The machine of the generator has no free port or descriptor left.
     NoLocalResources,

@@ -22,6 +22,10 @@ const INTERVALS_MAX: u128 = 200_000;
 /// URLs of one run, at most: they take some hundreds of megabytes.
 const URLS_MAX: usize = 1_000_000;
 
+/// Connections of a thread, at least, where nobody says how many threads there are. Each thread has
+/// connections of its own: with few, all of one thread's are often in use while others' are idle.
+const CONNECTIONS_PER_THREAD_MIN: usize = 16;
+
 /// A valid plan of a run. Built by [`Plan::builder`], executed by [`run`](crate::run()).
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -44,6 +48,8 @@ pub struct PlanBuilder {
     headers: HeaderMap,
     body: Bytes,
     population: Option<Arc<dyn Population>>,
+    /// On how many threads, if that was stated.
+    threads: Option<usize>,
     settings: Settings,
 }
 
@@ -96,7 +102,7 @@ pub enum InvalidPlan {
 impl Plan {
     /// A plan for `workload` on `urls`, with GET requests, ten seconds of
     /// patience, connections kept alive, a time series by the second, a second of
-    /// drain, half of the machine's cores, and seed 0.
+    /// drain, threads for half of the machine's cores, and seed 0.
     pub fn builder(workload: Workload, urls: Vec<WeightedUrl>) -> PlanBuilder {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         PlanBuilder {
@@ -106,6 +112,7 @@ impl Plan {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             population: None,
+            threads: None,
             settings: Settings {
                 requests_per_connection: None,
                 timeout: Duration::from_secs(10),
@@ -233,9 +240,10 @@ impl PlanBuilder {
         self
     }
 
-    /// On how many threads the generator runs.
+    /// On how many threads the generator runs. Without it, on half of the machine's cores, but on
+    /// one for every 16 connections of an open loop at most.
     pub fn threads(mut self, threads: usize) -> Self {
-        self.settings.threads = threads;
+        self.threads = Some(threads);
         self
     }
 
@@ -250,7 +258,8 @@ impl PlanBuilder {
     /// # Errors
     /// [`InvalidPlan`] if a part is missing or out of range.
     pub fn build(self) -> Result<Plan, InvalidPlan> {
-        let Self { urls, workload, method, headers, body, population, mut settings } = self;
+        let Self { urls, workload, method, headers, body, population, threads, mut settings } =
+            self;
         let first = urls.first().ok_or(InvalidPlan::NoUrl)?;
         if let Some(other) = urls.iter().find(|url| url.authority() != first.authority()) {
             return Err(InvalidPlan::Servers(first.to_string(), other.to_string()));
@@ -275,16 +284,18 @@ impl PlanBuilder {
         if population.is_some() && !waits {
             return Err(InvalidPlan::Population);
         }
-        if !(1..=1024).contains(&settings.threads) {
-            return Err(InvalidPlan::Threads(settings.threads));
+        let connections = match workload {
+            Workload::Open(OpenLoop { connections_max, .. }) => connections_max,
+            Workload::Closed(_) => None,
+        };
+        if connections == Some(0) {
+            return Err(InvalidPlan::Connections);
         }
-        if let Workload::Open(OpenLoop { connections_max: Some(connections), .. }) = workload {
-            if connections == 0 {
-                return Err(InvalidPlan::Connections);
-            }
-            // A thread without a connection could send none of its share.
-            settings.threads = settings.threads.min(connections);
+        let wanted = threads.unwrap_or(settings.threads);
+        if !(1..=1024).contains(&wanted) {
+            return Err(InvalidPlan::Threads(wanted));
         }
+        settings.threads = threads_for(connections, threads, settings.threads);
         let form = RequestForm::new(first, method, &headers, body);
         let running_sum = |sum: &mut u64, url: &WeightedUrl| {
             *sum += u64::from(url.weight());
@@ -294,6 +305,14 @@ impl PlanBuilder {
         let groups = population.as_deref().map(Groups::of).unwrap_or_default();
         Ok(Plan { urls, weights, form, workload, population, groups, settings })
     }
+}
+
+/// How many threads share so many connections, if their number is bounded: `stated`, or `default`.
+fn threads_for(connections: Option<usize>, stated: Option<usize>, default: usize) -> usize {
+    // A thread without a connection could send none of its share.
+    let each_min = if stated.is_some() { 1 } else { CONNECTIONS_PER_THREAD_MIN };
+    let threads_max = connections.map_or(usize::MAX, |all| all.div_ceil(each_min));
+    stated.unwrap_or(default).min(threads_max)
 }
 
 #[cfg(test)]
@@ -352,6 +371,17 @@ mod tests {
         assert_eq!(plan(0).unwrap_err(), InvalidPlan::Connections);
         assert_eq!(plan(3).unwrap().settings().threads, 3);
         assert_eq!(plan(30).unwrap().settings().threads, 4);
+    }
+
+    #[test]
+    fn few_connections_stay_together_unless_a_number_of_threads_is_stated() {
+        let unstated = |connections| threads_for(connections, None, 8);
+        assert_eq!([1, 8, 16, 17].map(|few| unstated(Some(few))), [1, 1, 1, 2]);
+        assert_eq!([112, 113, 10_000].map(|many| unstated(Some(many))), [7, 8, 8]);
+        assert_eq!(unstated(None), 8);
+        let stated = |connections| threads_for(connections, Some(8), 1);
+        assert_eq!([3, 8, 10_000].map(|connections| stated(Some(connections))), [3, 8, 8]);
+        assert_eq!(stated(None), 8);
     }
 
     #[test]

@@ -202,7 +202,7 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClosedLoop, RetryAfter, Schedule, Spread, Workload};
+    use crate::{ClosedLoop, Report, RetryAfter, Schedule, Spread, Workload};
 
     fn s(seconds: f64) -> Duration {
         Duration::from_secs_f64(seconds)
@@ -265,6 +265,18 @@ mod tests {
         recorder.on_start(&started(1, 0.1, 0.1));
         recorder.on_end(&completed(0, 0.1, 0.2));
         assert_eq!(recorder.finish(s(1.0)).1[0].shares, [1, 0]);
+    }
+
+    #[test]
+    fn users_who_never_come_to_send_a_request_are_not_served_fairly() {
+        let mut recorder = recorder();
+        recorder.on_start(&started(0, 0.1, 0.1));
+        recorder.on_end(&completed(0, 0.1, 0.2));
+        let plan = Arc::clone(&recorder.plan);
+        let (_, phases) = recorder.finish(s(1.0));
+        let report = Report::new(&plan, &phases, vec![], s(1.0), true);
+        // One of three.
+        assert_eq!(report.phases[0].fairness, Some(1.0 / 3.0));
     }
 
     #[test]

@@ -250,11 +250,22 @@ impl PhaseSummary {
             end: end.as_secs_f64(),
             level_from: phase.from,
             level_to: phase.to,
-            fairness: fairness_index(&tally.shares).filter(|_| !phase.is_ramp()),
+            fairness: fairness(plan, phase, tally),
             summary: Summary::new(&tally.tally, tally.flow, end - phase.start),
             groups: groups::summaries(plan, tally, end - phase.start),
         }
     }
+}
+
+/// The fairness index of a phase, in which users who sent nothing had a share of nothing.
+fn fairness(plan: &Plan, phase: &Phase, tally: &PhaseTally) -> Option<f64> {
+    let is_closed = matches!(plan.workload(), Workload::Closed(_));
+    if phase.is_ramp() || !is_closed {
+        return None;
+    }
+    let mut shares = tally.shares.clone();
+    shares.resize(shares.len().max(phase.from.ceil() as usize), 0);
+    fairness_index(&shares)
 }
 
 impl Percentiles {

@@ -27,6 +27,9 @@ const START_UP: Duration = Duration::from_millis(20);
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// It was stopped while the host's name was being looked up.
+    #[error("stopped before the load began")]
+    Stopped,
     /// The host's name has no address.
     #[error("cannot resolve the host `{host}`")]
     Resolve {
@@ -38,27 +41,33 @@ pub enum RunError {
     /// There would be more connections than descriptors.
     #[error(transparent)]
     Descriptors(#[from] TooFewDescriptors),
-    /// A thread of the generator could not start or set its timer.
+    /// A thread of the generator could not start or set its timer, or a user on it panicked.
     #[error("a thread of the load generator failed")]
     Thread(#[source] io::Error),
 }
 
 /// Executes `plan` and reports. Calls `on_interval` after each interval of the
 /// time series, and ends early, with a report of what there was, when `stop`
-/// completes; a dropped future stops the run as well.
+/// completes; a dropped future stops the run as well. A look-up of the host's name that is
+/// stopped goes on in the background of the runtime.
 ///
 /// The load comes from threads of its own, whatever runtime this is called on.
 ///
 /// # Errors
-/// [`RunError`] if the run cannot start. That requests fail is not an error but
-/// a result.
+/// [`RunError`] if the run cannot start, is stopped before it does, or a thread fails, as when a
+/// user panics. That requests fail is not an error but a result.
 pub async fn run(
     plan: Plan,
     stop: impl Future<Output = ()>,
     mut on_interval: impl FnMut(&Interval),
 ) -> Result<Report, RunError> {
     let plan = Arc::new(plan);
-    let addresses = resolve(&plan).await?;
+    tokio::pin!(stop);
+    let addresses = tokio::select! {
+        biased;
+        () = &mut stop => return Err(RunError::Stopped),
+        addresses = resolve(&plan) => addresses?,
+    };
     let connections_max = connections_max(&plan)?;
     let threads = plan.settings().threads;
 
@@ -88,7 +97,6 @@ pub async fn run(
     let mut phases: Vec<PhaseTally> = vec![];
     let mut finished = 0;
     let mut interrupted_at = None;
-    tokio::pin!(stop);
     while finished < threads {
         let message = tokio::select! {
             () = &mut stop, if interrupted_at.is_none() => {

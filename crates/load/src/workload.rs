@@ -21,13 +21,13 @@ pub struct ClosedLoop {
     pub users: Schedule,
     /// Pause between an answer and the next request.
     pub think: Duration,
-    /// Pause after a rejection or a failure instead.
+    /// Pause after a rejection or a failure instead; 100 ms at least where there was no answer.
     pub after_reject: Duration,
     /// What a `Retry-After` does to that pause.
     pub retry_after: RetryAfter,
     /// How much pauses vary: each is drawn evenly from its length less and its
-    /// length plus this share of it. With none, users who were rejected together
-    /// come back together, forever in step.
+    /// length plus this share of it; one that the service asks for becomes longer only. With none,
+    /// users who were rejected together come back together, forever in step.
     pub spread: Spread,
     /// Partly open: a user who has had no answer to the newest request after so long sends
     /// another one, over a connection of its own, and goes on with that one's answer
@@ -57,6 +57,11 @@ impl Spread {
     pub(crate) fn vary(self, pause: Duration, draw: f64) -> Duration {
         pause.mul_f64(1.0 + self.0 * (2.0 * draw - 1.0))
     }
+
+    /// `pause`, lengthened by a `draw` from `0.0..1.0`.
+    pub(crate) fn lengthen(self, pause: Duration, draw: f64) -> Duration {
+        pause.mul_f64(1.0 + self.0 * draw)
+    }
 }
 
 /// What a user makes of the `Retry-After` of a rejection.
@@ -76,8 +81,8 @@ pub struct OpenLoop {
     pub rate: Schedule,
     /// How they follow one another.
     pub spacing: Spacing,
-    /// Connections open at once, at most. A request that finds all of them in
-    /// use is not sent, and counted as such. By default as many as the
+    /// Connections open at once, at most, divided among the threads. A request that finds all of
+    /// its thread's in use is not sent, and counted as such. By default as many as the
     /// descriptor limit allows, up to 10,000.
     pub connections_max: Option<usize>,
 }
@@ -92,15 +97,15 @@ impl Workload {
     }
 }
 
-/// Requests in a row to which a user has had no answer, at most; then it waits.
-pub(crate) const UNANSWERED_MAX: u32 = 100;
+/// Requests of a user under way at once, at most: with so many it waits for the newest.
+pub(crate) const UNANSWERED_MAX: usize = 100;
 
 impl ClosedLoop {
     /// The most requests of one user under way at once, each of which ends after `timeout`.
     pub(crate) fn requests_per_user(&self, timeout: Duration) -> u32 {
         let Some(after) = self.resend else { return 1 };
         let sent = timeout.as_nanos().div_ceil(after.as_nanos().max(1));
-        u32::try_from(sent).unwrap_or(u32::MAX).clamp(1, UNANSWERED_MAX)
+        u32::try_from(sent).unwrap_or(u32::MAX).clamp(1, UNANSWERED_MAX as u32)
     }
 
     /// The highest number of users at any time.
@@ -124,6 +129,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lengthened_is_never_shorter() {
+        let spread = Spread::new(0.5).unwrap();
+        let second = Duration::from_secs(1);
+        assert_eq!(spread.lengthen(second, 0.0), second);
+        assert_eq!(spread.lengthen(second, 0.5), Duration::from_millis(1250));
+        assert_eq!(Spread::default().lengthen(second, 0.9), second);
+    }
+
+    #[test]
     fn a_partly_open_user_has_as_many_requests_under_way_as_a_timeout_lasts() {
         let per_user = |resend: Option<u64>, timeout| {
             let users = ClosedLoop {
@@ -139,7 +153,7 @@ mod tests {
         assert_eq!(per_user(None, 10), 1);
         assert_eq!(per_user(Some(1500), 10), 7);
         assert_eq!(per_user(Some(20_000), 10), 1);
-        assert_eq!(per_user(Some(1), 10), UNANSWERED_MAX);
+        assert_eq!(per_user(Some(1), 10), UNANSWERED_MAX as u32);
     }
 
     #[test]

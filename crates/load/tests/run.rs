@@ -3,9 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
 
+mod closed_loop;
 mod service;
 
-use std::future::pending;
+use std::future::{pending, ready};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -149,6 +150,21 @@ async fn requests_for_which_no_connection_is_free_are_counted_as_not_sent() {
     assert!(report.total.completed <= 10, "{}", report.total.completed);
     assert_eq!(report.total.errors["not sent"], 60 - report.total.completed);
     assert_eq!(service.connections(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn requests_that_were_due_and_never_sent_count_however_the_run_ends() {
+    let service = service::http(|_| async { status(200) }).await;
+    let torrent = OpenLoop { connections_max: Some(4), ..constant(1e7, ms(100)) };
+    let plan = || open(&service, torrent.clone()).threads(1).drain(ms(0));
+    let total = report(plan()).await.total;
+    assert_eq!(total.offered, 1_000_000);
+    assert!(total.errors["not sent"] > 0, "{:?}", total.errors);
+    let stop = tokio::time::sleep(ms(50));
+    let stopped = run(plan().build().unwrap(), stop, |_| {}).await.unwrap();
+    check_accounts(&stopped);
+    let due = 1e7 * stopped.total.seconds;
+    assert!(stopped.total.offered as f64 >= due - 1.0, "{} of {due}", stopped.total.offered);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -450,4 +466,12 @@ async fn a_name_without_an_address_is_an_error() {
     let plan = Plan::builder(workload, vec!["http://no-such-host.invalid/".parse().unwrap()]);
     let error = run(plan.build().unwrap(), pending(), |_| {}).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot resolve the host `no-such-host.invalid`");
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_while_its_host_is_looked_up_does_not_begin() {
+    let workload = Workload::Closed(users(level(1.0, &[], ms(100))));
+    let plan = Plan::builder(workload, vec!["http://no-such-host.invalid/".parse().unwrap()]);
+    let error = run(plan.build().unwrap(), ready(()), |_| {}).await.unwrap_err();
+    assert!(matches!(error, RunError::Stopped), "{error}");
 }

@@ -144,9 +144,9 @@ impl Figure {
 }
 
 impl Format {
-    /// What the name of a file asks for: PNG if it ends in `.png`, else SVG.
+    /// What the name of a file asks for: PNG if it ends in `.png`, in whatever case, else SVG.
     pub fn of(path: &Path) -> Self {
-        match path.extension().is_some_and(|extension| extension == "png") {
+        match path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
             true => Self::Png,
             false => Self::Svg,
         }
@@ -176,5 +176,20 @@ impl Colour {
             Self::Orange => "#e69f00",
             Self::Sky => "#56b4e9",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ending_of_a_name_in_any_case_says_the_format() {
+        let check = |name: &str, expected| assert_eq!(Format::of(Path::new(name)), expected);
+        check("run.png", Format::Png);
+        check("run.PNG", Format::Png);
+        check("run.svg", Format::Svg);
+        check("run.SVG", Format::Svg);
+        check("png", Format::Svg);
     }
 }

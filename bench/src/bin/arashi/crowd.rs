@@ -1,15 +1,20 @@
 //! Experiments in which many users come at once.
 
+use std::ops::Range;
+
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tamarisk_bench::load::number;
+use tamarisk_bench::load::{in_target, number, p90, settled_after};
 use tamarisk_bench::process::Scratch;
 use tamarisk_bench::spread;
 use tamarisk_plot::{Across, Scale, Unit};
 
 use crate::Options;
 use crate::mailboxes::{GOLD_SHARE, Mailboxes, OPEN, Targets, group};
-use crate::report::{Points, figure, in_target, panel, print_types, served, share, write};
+use crate::report::{
+    Points, figure, median_of_known, milliseconds, panel, percent, print_types, served, share,
+    write,
+};
 use crate::steady::at_level;
 
 /// When the crowd comes, and how long the run goes on after it has left.
@@ -44,7 +49,7 @@ pub(crate) fn spike(options: &Options, mailboxes: &Mailboxes<'_>, targets: &Targ
         "  goodput               {}",
         of(&|r| Ok(number(&r["phases"][1]["goodput"])? / capacity))?
     );
-    println!("  s until p90 in target {}", of(&|r| settled_after(r, options))?);
+    println!("  s until p90 in target {}", of(&|r| settled_after(r, crowd(options)))?);
     write_runs(options, "spike", "A flash crowd: 3 to 1000 users", &runs)
 }
 
@@ -80,9 +85,9 @@ pub(crate) fn classes(options: &Options, scratch: &Scratch, targets: &Targets) -
         for class in CLASSES {
             let group = group(&run.report["phases"][2]["groups"], Some(class), None)?;
             println!(
-                "  {class:6} rejected {:5.1}%, of the answers in target {:5.1}%, failed {:4.1}%",
+                "  {class:6} rejected {:5.1}%, of the answers in target {:>6}, failed {:4.1}%",
                 100.0 * share(group, "rejected")?,
-                100.0 * in_target(group)?,
+                percent(in_target(group)?),
                 100.0 * share(group, "failed")?,
             );
         }
@@ -99,7 +104,7 @@ pub(crate) fn classes(options: &Options, scratch: &Scratch, targets: &Targets) -
                 let all = run.report["phases"].as_array().context("the report has no phases")?;
                 Ok(100.0 * served(&all[phases.clone()], class)?)
             });
-            println!("  {way}, {class:6} {} %", spread(shares.collect::<Result<_>>()?));
+            println!("  {way}, {class:6} {} %", median_of_known(shares.collect::<Result<_>>()?));
         }
     }
     let lines = |value: fn(&Value) -> Result<f64>| -> Result<Vec<_>> {
@@ -180,11 +185,11 @@ fn crowds<'w>(
             let report = mailboxes.run(serving, &loading)?;
             let crowd = &report["phases"][users.phase];
             println!(
-                "{name}: {:.0} a second in target of {:.0}, p90 {:.0} ms, in target {:.1}%, rejected {:.1}%",
+                "{name}: {:.0} a second in target of {:.0}, p90 {} ms, in target {}, rejected {:.1}%",
                 number(&crowd["goodput"])?,
                 number(&crowd["throughput"])?,
-                1e3 * number(&crowd["latency"]["p90"])?,
-                100.0 * in_target(crowd)?,
+                milliseconds(p90(crowd)?, 0),
+                percent(in_target(crowd)?),
                 100.0 * share(crowd, "rejected")?,
             );
             runs.push(Run { name, report });
@@ -209,19 +214,9 @@ fn capacity(options: &Options, mailboxes: &Mailboxes<'_>, targets: &Targets) -> 
     Ok(most)
 }
 
-/// Seconds after the crowd has come until nine of ten answers are in their targets and stay so, as
-/// long as it is there.
-fn settled_after(report: &Value, options: &Options) -> Result<f64> {
-    let comes = f64::from(BEFORE_SECONDS);
-    let leaves = comes + f64::from(options.seconds);
-    let mut settled = comes;
-    for interval in report["series"].as_array().context("the report has no series")? {
-        let (start, seconds) = (number(&interval["start"])?, number(&interval["seconds"])?);
-        if start >= comes && start < leaves && in_target(interval)? < 0.9 {
-            settled = start + seconds;
-        }
-    }
-    Ok(settled - comes)
+/// When the crowd is there, in seconds.
+fn crowd(options: &Options) -> Range<f64> {
+    f64::from(BEFORE_SECONDS)..f64::from(leaving(options))
 }
 
 fn write_runs(options: &Options, name: &str, title: &str, runs: &[Run<'_>]) -> Result<()> {
@@ -260,12 +255,6 @@ fn over_time(run: &Run<'_>, value: &dyn Fn(&Value) -> Result<f64>) -> Result<Poi
             Ok((number(&interval["start"])?, value.is_finite().then_some(value)))
         })
         .collect()
-}
-
-/// The 90th percentile of the latency, in seconds; not a number of no answers.
-fn p90(of: &Value) -> Result<f64> {
-    let is_empty = number(&of["latency"]["count"])? == 0.0;
-    if is_empty { Ok(f64::NAN) } else { number(&of["latency"]["p90"]) }
 }
 
 fn lasting(options: &Options) -> Across {

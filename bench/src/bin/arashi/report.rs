@@ -5,9 +5,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use tamarisk_bench::load::number;
-use tamarisk_bench::spread;
+use tamarisk_bench::load::{number, p90};
+use tamarisk_bench::spread_of_numbers;
 use tamarisk_plot::{Across, Colour, Figure, Line, Panel, Scale, Unit};
+
+/// What tables have where there is no number.
+const NONE: &str = "–";
 
 /// The points of a line of a plot.
 pub(crate) type Points = Vec<(f64, Option<f64>)>;
@@ -27,10 +30,21 @@ pub(crate) fn share(summary: &Value, part: &str) -> Result<f64> {
     Ok(if ended > 0.0 { number(&summary[part])? / ended } else { 0.0 })
 }
 
-/// The share of the answers that came within their targets.
-pub(crate) fn in_target(summary: &Value) -> Result<f64> {
-    let completed = number(&summary["completed"])?;
-    Ok(if completed > 0.0 { number(&summary["good"])? / completed } else { 1.0 })
+/// The median of the runs that have such a number, with the least and the greatest; a dash if none
+/// has.
+pub(crate) fn median_of_known(results: Vec<f64>) -> String {
+    let none = || format!("{NONE:>8}");
+    spread_of_numbers(results).map_or_else(none, |spread| spread.to_string())
+}
+
+/// A time in milliseconds; a dash where nothing was answered.
+pub(crate) fn milliseconds(seconds: f64, decimals: usize) -> String {
+    if seconds.is_nan() { NONE.to_owned() } else { format!("{:.decimals$}", 1e3 * seconds) }
+}
+
+/// A share in per cent; a dash where there is nothing of which it could be one.
+pub(crate) fn percent(share: f64) -> String {
+    if share.is_nan() { NONE.to_owned() } else { format!("{:.1}%", 100.0 * share) }
 }
 
 /// The share of a class's requests that were answered within their targets, of all in these phases
@@ -64,16 +78,17 @@ pub(crate) fn print_types(title: &str, phases: &[&Value]) -> Result<()> {
         let same = |group: &&Value| group["request_type"] == first["request_type"];
         let groups = || phases.iter().flat_map(|phase| types(phase)).filter(same);
         let sum = |part: &str| groups().map(|group| number(&group[part])).sum::<Result<f64>>();
-        let p90 = groups().map(|group| number(&group["latency"]["p90"]));
+        let p90 = groups().map(p90).collect::<Result<Vec<_>>>()?;
+        let p90 = spread_of_numbers(p90).map_or(f64::NAN, |spread| spread.median);
         let (completed, rejected) = (sum("completed")?, sum("rejected")?);
         let ended = completed + rejected + sum("failed")?;
         let target = first["target_seconds"].as_f64();
         println!(
-            "  {:14} {ended:8} {:9.1} {:>9} {:8.1}% {:8.2}%",
+            "  {:14} {ended:8} {:>9} {:>9} {:>9} {:8.2}%",
             first["request_type"].as_str().context("a type has no name")?,
-            1e3 * spread(p90.collect::<Result<_>>()?).median,
-            target.map_or_else(String::new, |target| format!("{:.1}", 1e3 * target)),
-            100.0 * sum("good")? / completed.max(1.0),
+            milliseconds(p90, 1),
+            target.map_or_else(String::new, |target| milliseconds(target, 1)),
+            percent(sum("good")? / completed),
             100.0 * rejected / ended.max(1.0),
         );
     }

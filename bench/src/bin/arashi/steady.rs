@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tamarisk_bench::load::number;
-use tamarisk_bench::spread;
+use tamarisk_bench::load::{in_target, number, p90};
+use tamarisk_bench::spread_of_numbers;
 use tamarisk_plot::{Across, Scale, Unit};
 
 use crate::Options;
 use crate::mailboxes::{Mailboxes, OPEN, Targets};
-use crate::report::{figure, in_target, panel, print_types, share, write};
+use crate::report::{figure, median_of_known, panel, print_types, share, write};
 
 /// What comes before is not judged.
 const SETTLED_SECONDS: u32 = 10;
@@ -56,8 +56,8 @@ pub(crate) fn users(options: &Options, mailboxes: &Mailboxes<'_>, targets: &Targ
             of_way
                 .map(|result| {
                     let runs = result["runs"].as_array().into_iter().flatten();
-                    let found = spread(runs.map(value).collect::<Result<_>>()?);
-                    Ok((number(&result["users"])?, Some(found.median)))
+                    let found = spread_of_numbers(runs.map(value).collect::<Result<_>>()?);
+                    Ok((number(&result["users"])?, found.map(|found| found.median)))
                 })
                 .collect::<Result<_>>()
         };
@@ -70,12 +70,7 @@ pub(crate) fn users(options: &Options, mailboxes: &Mailboxes<'_>, targets: &Targ
             Scale::Linear,
             lines(|r| number(&r["throughput"]))?,
         ),
-        panel(
-            "90th percentile",
-            Unit::Seconds,
-            Scale::Log,
-            lines(|r| number(&r["latency"]["p90"]))?,
-        ),
+        panel("90th percentile", Unit::Seconds, Scale::Log, lines(p90)?),
         panel("Share within targets", Unit::Count, Scale::Linear, lines(in_target)?),
         panel("Share rejected", Unit::Count, Scale::Linear, lines(|r| share(r, "rejected"))?),
     ];
@@ -92,12 +87,12 @@ pub(crate) fn users(options: &Options, mailboxes: &Mailboxes<'_>, targets: &Targ
 
 fn print_level(title: &str, phases: &[Value]) -> Result<()> {
     let all = |value: fn(&Value) -> Result<f64>| -> Result<_> {
-        Ok(spread(phases.iter().map(value).collect::<Result<_>>()?))
+        Ok(median_of_known(phases.iter().map(value).collect::<Result<_>>()?))
     };
     println!("{title}");
     println!("  answered a second     {}", all(|r| number(&r["throughput"]))?);
     println!("  in target a second    {}", all(|r| number(&r["goodput"]))?);
-    println!("  p90, ms               {}", all(|r| Ok(1e3 * number(&r["latency"]["p90"])?))?);
+    println!("  p90, ms               {}", all(|r| Ok(1e3 * p90(r)?))?);
     println!("  answers in target, %  {}", all(|r| Ok(100.0 * in_target(r)?))?);
     println!("  rejected, %           {}", all(|r| Ok(100.0 * share(r, "rejected")?))?);
     println!("  failed, %             {}", all(|r| Ok(100.0 * share(r, "failed")?))?);

@@ -1,33 +1,45 @@
 //! Closed loop: users who send a request, wait for the answer and think; partly open if they send
 //! another one when the answer is late.
 
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use tokio::time::timeout_at;
 use tokio_util::task::TaskTracker;
 
 use super::{Wish, Worker};
 use crate::connection::Connection;
-use crate::outcome::Outcome;
+use crate::outcome::{ErrorKind, Outcome};
 use crate::workload::{ClosedLoop, RetryAfter, UNANSWERED_MAX};
 
-/// The shortest pause after a failure. Without it, users who do not think would
+/// The shortest pause after a failure without an answer. Without it, users who do not think would
 /// spin on a port where nobody listens.
 const PAUSE_AFTER_FAILURE_MIN: Duration = Duration::from_millis(100);
 
-/// Starts this thread's users; each is a task that ends with the schedule.
-pub(crate) fn start(worker: &Rc<Worker>, closed: &ClosedLoop, tasks: &TaskTracker) {
+/// Runs this thread's users; each is a task that ends with the schedule. Fails if one panics.
+pub(crate) async fn run(
+    worker: &Rc<Worker>,
+    closed: &ClosedLoop,
+    tasks: &TaskTracker,
+) -> io::Result<()> {
     let threads = worker.plan().settings().threads;
+    let mut users = JoinSet::new();
     for user in (worker.assignment().number..closed.users_max()).step_by(threads) {
         let user = User {
             worker: Rc::clone(worker),
             closed: closed.clone(),
             tasks: tasks.clone(),
+            under_way: Rc::default(),
             number: user,
         };
-        tasks.spawn_local(user.live());
+        users.spawn_local(user.live());
     }
+    while let Some(ended) = users.join_next().await {
+        ended?;
+    }
+    Ok(())
 }
 
 struct User {
@@ -35,6 +47,8 @@ struct User {
     closed: ClosedLoop,
     /// Of its requests, if it does not always wait for them.
     tasks: TaskTracker,
+    /// Held by each of those requests too, for as long as it is under way.
+    under_way: Rc<()>,
     number: usize,
 }
 
@@ -45,7 +59,7 @@ impl User {
         let is_next = |ready| closed.users.next_above(*number as f64, ready);
         let population = worker.plan().population();
         let mut emulated = population.map(|population| population.user(*number));
-        let (mut idle, mut unanswered) = (None, 0);
+        let mut idle = None;
         let mut ready = Duration::ZERO;
         while let Some(planned) = is_next(ready) {
             if planned > ready {
@@ -60,23 +74,24 @@ impl User {
                 ready = due;
                 continue;
             }
-            let resend = closed.resend.filter(|_| unanswered + 1 < UNANSWERED_MAX);
+            let resend = closed.resend.filter(|_| self.unanswered() + 1 < UNANSWERED_MAX);
             let wish = Wish { user: Some(*number), due, lag };
             let answer = match (&mut emulated, resend) {
                 (Some(user), _) => Some(worker.ask_as(user.as_mut(), wish, idle.take()).await),
                 (None, None) => Some(worker.ask(wish, idle.take()).await),
                 (None, Some(after)) => self.ask_for(after, wish, idle.take()).await,
             };
+            ready = worker.elapsed();
             if let Some((outcome, connection)) = answer {
                 idle = connection;
-                unanswered = 0;
-                let pause = closed.spread.vary(pause(closed, outcome), worker.draw());
-                ready = worker.elapsed() + pause;
-            } else {
-                unanswered += 1;
-                ready = worker.elapsed();
+                ready += pause(closed, outcome, worker.draw());
             }
         }
+    }
+
+    /// Earlier requests that are still under way.
+    fn unanswered(&self) -> usize {
+        Rc::strong_count(&self.under_way) - 1
     }
 
     /// Asks, and waits for so long; an answer that comes later is read and counted.
@@ -86,20 +101,34 @@ impl User {
         wish: Wish,
         idle: Option<Connection>,
     ) -> Option<(Outcome, Option<Connection>)> {
-        let worker = Rc::clone(&self.worker);
-        let request = async move { worker.ask(wish, idle).await };
+        let (worker, under_way) = (Rc::clone(&self.worker), Rc::clone(&self.under_way));
+        let request = async move {
+            let _under_way = under_way;
+            worker.ask(wish, idle).await
+        };
         let mut answer = self.tasks.spawn_local(request);
         let late = self.worker.assignment().origin + wish.due + after;
-        // A task that was cut off ends with the run, and so does this one.
-        timeout_at(late, &mut answer).await.ok()?.ok()
+        let answer = timeout_at(late, &mut answer).await.ok()?;
+        Some(answer.expect("a request is cut off with the whole run only, and does not panic"))
     }
 }
 
-fn pause(closed: &ClosedLoop, outcome: Outcome) -> Duration {
-    match (outcome, closed.retry_after) {
-        (Outcome::Completed, _) => closed.think,
-        (Outcome::Rejected { retry_after: Some(asked) }, RetryAfter::Honour) => asked,
-        (Outcome::Rejected { .. }, _) => closed.after_reject,
-        (Outcome::Failed(_), _) => closed.after_reject.max(PAUSE_AFTER_FAILURE_MIN),
+/// How long a user waits after `outcome`; `draw` is from `0.0..1.0`.
+fn pause(closed: &ClosedLoop, outcome: Outcome, draw: f64) -> Duration {
+    let ClosedLoop { think, after_reject, retry_after, spread, .. } = *closed;
+    match (outcome, retry_after) {
+        (Outcome::Completed, _) => spread.vary(think, draw),
+        // Not a moment earlier than the service asks for.
+        (Outcome::Rejected { retry_after: Some(asked) }, RetryAfter::Honour) => {
+            spread.lengthen(asked, draw)
+        }
+        (Outcome::Rejected { .. }, _)
+        | (Outcome::Failed(ErrorKind::Status(_) | ErrorKind::Unusable(_)), _) => {
+            spread.vary(after_reject, draw)
+        }
+        (Outcome::Failed(_), _) => {
+            let shortest = spread.lengthen(PAUSE_AFTER_FAILURE_MIN, draw);
+            spread.vary(after_reject, draw).max(shortest)
+        }
     }
 }

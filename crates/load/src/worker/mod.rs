@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::open_loop::Stream;
 use crate::answer::Purpose;
 use crate::connection::{Buffers, Connection, Exchange, ExchangeError, Exchanged};
 use crate::outcome::{ErrorKind, Outcome};
@@ -255,26 +256,39 @@ impl Worker {
     ) -> io::Result<Vec<PhaseTally>> {
         let end = self.plan().workload().schedule().duration();
         let deadline = self.assignment.origin + end + self.plan().settings().drain;
+        let mut stream = match self.plan().workload() {
+            Workload::Open(open) => Some(Stream::new(&self, open)),
+            Workload::Closed(_) => None,
+        };
         let load = async {
-            let (load, ()) = tokio::join!(Rc::clone(&self).load(), self.sleep_until(end));
-            load
+            let until_the_end = async {
+                self.sleep_until(end).await;
+                Ok::<_, io::Error>(())
+            };
+            let load = Rc::clone(&self).load(stream.as_mut());
+            tokio::try_join!(load, until_the_end).map(|((), ())| ())
         };
         let ended = tokio::select! {
             () = stop.cancelled() => Ok(()),
             () = self.report_intervals(messages) => Ok(()),
             ended = timeout_at(deadline, load) => ended.unwrap_or(Ok(())),
         };
+        if let Some(stream) = stream {
+            stream.give_up(&self);
+        }
         let (intervals, phases) = self.recorder.borrow_mut().finish(self.elapsed());
         let _ = messages.send(Message::Intervals(intervals));
         ended.map(|()| phases)
     }
 
     /// Runs this thread's share of the users or of the stream, to its end.
-    async fn load(self: Rc<Self>) -> io::Result<()> {
+    async fn load(self: Rc<Self>, stream: Option<&mut Stream<'_>>) -> io::Result<()> {
         let tasks = TaskTracker::new();
-        match self.plan().workload() {
-            Workload::Closed(closed) => closed_loop::start(&self, closed, &tasks),
-            Workload::Open(open) => open_loop::run(&self, open, &tasks).await?,
+        if let Workload::Closed(closed) = self.plan().workload() {
+            closed_loop::run(&self, closed, &tasks).await?;
+        }
+        if let Some(stream) = stream {
+            stream.send(&self, &tasks).await?;
         }
         tasks.close();
         tasks.wait().await;
