@@ -35,7 +35,11 @@ const MECHANISMS: &[Mechanism] = &[
     Mechanism { name: "the order of the ends counts", off: &[("curve.rs", "OVERTAKEN", "0.0")] },
     Mechanism {
         name: "long work is sent with caution until few workers are ruled out",
-        off: &[("curve.rs", "WITHIN", "0.0")],
+        off: &[("curve.rs", "WITHIN", "0.0"), ("curve.rs", "WITHIN_LIKELY", "0.0")],
+    },
+    Mechanism {
+        name: "long answers are a queue only if somebody waits",
+        off: &[("curve.rs", "HARDLY_SURE", "f64::INFINITY")],
     },
     Mechanism {
         name: "a request whose predecessors are forgotten is left out",

@@ -106,12 +106,32 @@ fn first_sentence(text: &str) -> Option<String> {
     let lines = text.lines().take_while(|line| line.starts_with("//!"));
     let lines = lines.map(|line| line.trim_start_matches("//!").trim());
     let paragraph: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
-    let paragraph = paragraph.join(" ").replace("[`", "`").replace("`]", "`");
+    let paragraph = without_links(&paragraph.join(" "));
     let mut ends = paragraph.match_indices(". ").map(|(end, _)| end + 1);
     // What goes on with a small letter or a number is an abbreviation.
     let end = ends.find(|end| paragraph[end + 1..].starts_with(char::is_uppercase));
     let end = end.unwrap_or(paragraph.len());
     (end > 0).then(|| paragraph[..end].to_owned())
+}
+
+/// `text` with the words of its links, `[words](target)` or code in brackets, in place of them.
+fn without_links(text: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some((before, bracketed)) = rest.split_once('[') {
+        let (words, after) = link(bracketed).unwrap_or(("[", bracketed));
+        plain.extend([before, words]);
+        rest = after;
+    }
+    plain.push_str(rest);
+    plain
+}
+
+/// The words of the link whose bracket has just opened, and what follows it; `None` if it is none.
+fn link(bracketed: &str) -> Option<(&str, &str)> {
+    let (words, after) = bracketed.split_once(']')?;
+    let target = after.strip_prefix('(').and_then(|target| target.split_once(')'));
+    let is_code = words.starts_with('`') && words.ends_with('`');
+    target.map(|(_, after)| (words, after)).or_else(|| is_code.then_some((words, after)))
 }
 
 #[cfg(test)]
@@ -133,6 +153,17 @@ mod tests {
             "\n### crates/a/src\n- `lib.rs`: Stages (ch. 5), and their `Queue`s.\n\
              - `sink.rs`: Ways in: a.b is none\n- `queue/mod.rs`: Queues.\n\n"
         );
+    }
+
+    #[test]
+    fn links_are_written_as_their_words() {
+        for (text, expected) in [
+            ("a [log](Log), in [`Line`](crate::Line)s", "a log, in `Line`s"),
+            ("[`Queue`]s [Welsh02 §5]", "`Queue`s [Welsh02 §5]"),
+            ("of `[[routes]]` and [more", "of `[[routes]]` and [more"),
+        ] {
+            assert_eq!(without_links(text), expected);
+        }
     }
 
     #[test]
