@@ -1,6 +1,6 @@
 //! Writes figures 4-11, 4-14 and 4-15 of Fair07 as CSV and as SVG into a directory.
 //! ```text
-//! cargo run --release -p tamarisk-control --example fair_figures -- target/fair-figures
+//! cargo run --release -p tamarisk-laws --example fair_figures -- target/fair-figures
 //! ```
 
 #![allow(clippy::disallowed_macros, reason = "it says what it wrote")]

@@ -9,7 +9,8 @@ mod figures;
 use std::path::PathBuf;
 use std::{env, fs, io};
 
-use figures::open_loop::{PRINTED, Row, row};
+use figures::open_loop::{CROWD, PRINTED, Row, Setting, System, row};
+use figures::rig::Record;
 use figures::{Figure, open_loop, partly_open, throughput};
 use tamarisk_plot::{Across, Colour, Line, Panel, Scale, Unit};
 
@@ -40,7 +41,31 @@ fn main() -> io::Result<()> {
         shares(&format!("{}, printed", system.name()), &printed);
         shares("    here", &row(record));
     }
+    for system in [System::Optimal, System::Over] {
+        let setting = Setting { first_rate: 5000.0, ..Setting::default() };
+        let record = open_loop::run_with(system, 1, setting);
+        shares(&format!("    {}, first rate 5000", system.name()), &row(&record));
+    }
+    println!();
+    for (system, record) in &records {
+        flows(system.name(), record);
+    }
     Ok(())
+}
+
+/// What figures 5-13 to 5-15 show: what becomes of requests once 200 clients are 400, and what each
+/// stage completes and loses.
+fn flows(name: &str, record: &Record) {
+    let share = |counts: &[f64], from: u64| open_loop::share_from(record, counts, from as f64);
+    println!(
+        "{name}: answered {:.3} from {} s on; rejected {:.3} from {CROWD} s on; completed at the \
+         stages {:?}, lost there {:?}",
+        share(&record.completed, CROWD + 90),
+        CROWD + 90,
+        share(&record.lost, CROWD),
+        open_loop::completed(record),
+        record.lost_at
+    );
 }
 
 fn counts(name: &str, row: &Row) {

@@ -18,9 +18,11 @@ mod termination;
 use std::path::PathBuf;
 use std::{env, fs, io};
 
-use chart::Chart;
+use arashi::ByController;
+use chart::{Chart, Curve};
 use course::Part;
-use termination::{INDEX, RANKING, Shift};
+use degradation::Remedy;
+use termination::{INDEX, LOADS, RANKING, Shift};
 
 fn main() -> io::Result<()> {
     let folder = PathBuf::from(env::args().nth(1).unwrap_or_else(|| "out/figures".to_owned()));
@@ -44,16 +46,23 @@ fn main() -> io::Result<()> {
         &|| RANKING.watermarks(),
         &|| INDEX.watermarks(),
     ];
-    for chart in charts {
-        let chart = chart();
+    let charts = charts.map(|chart| chart());
+    for chart in &charts {
         let path = folder.join(chart.name).with_extension("svg");
         fs::write(&path, chart.drawn().to_svg())?;
         println!("{}: {}", path.display(), chart.title);
     }
     print_types();
     print_controllers();
+    print_spent();
     print_classes();
     print_shift(&shift);
+    let drawn = |name: &str| charts.iter().find(|chart| chart.name == name).expect("it is drawn");
+    print_by_load(drawn("sert06-11"), [Some("7.5 to 27.9"), Some("38.0 to 75.4")]);
+    print_by_load(drawn("sert06-13"), [Some("2.7 to 13.8"), None]);
+    let printed = [("0.5 s", 11.2), ("15 s", 4.0), ("adaptive", 4.0)];
+    print_thresholds(drawn("sert06-15"), &printed);
+    print_thresholds(drawn("sert06-16"), &[]);
     Ok(())
 }
 
@@ -72,13 +81,46 @@ fn print_types() {
 fn print_controllers() {
     println!("\n| type | p90, one for each | rejected | p90, one for all | rejected |");
     println!("| --- | --- | --- | --- | --- |");
-    let (rows, all) = arashi::by_controller(1);
-    for ((name, printed), here) in arashi::TYPES.iter().zip(arashi::BY_CONTROLLER).zip(rows) {
-        let seconds = |index: usize| format!("{} → {:.2} s", printed[index], here[index]);
-        let percent = |index: usize| format!("{} → {:.1} %", printed[index], here[index]);
-        println!("| {name} | {} | {} | {} | {} |", seconds(0), percent(1), seconds(2), percent(3));
+    let runs = CONTROLLERS.map(|law| arashi::by_controller(1, law));
+    let [ByController { types, all }, ..] = &runs;
+    for ((name, printed), here) in arashi::TYPES.iter().zip(arashi::BY_CONTROLLER).zip(types) {
+        let cells = [0, 1].map(|column| {
+            let (p90, rejected) = (printed[2 * column], printed[2 * column + 1]);
+            let fate = here[column];
+            format!("{p90} → {:.2} s | {rejected} → {:.1} %", fate.p90, fate.rejected)
+        });
+        println!("| {name} | {} |", cells.join(" | "));
     }
-    println!("| all | | {:.1} % | | {:.1} % |", all[0], all[1]);
+    println!("| all | | {:.1} % | | {:.1} % |", all[0].rejected, all[1].rejected);
+    print_laws("one for each", &runs, 0);
+    print_laws("one for all", &runs, 1);
+}
+
+/// The papers' law, the default, and the plainest.
+const CONTROLLERS: [&str; 3] = ["response-time", "predict-gate-trim", "plain-queue"];
+
+/// Answered in time and rejected under each law of [`CONTROLLERS`], in a column of [`ByController`].
+fn print_laws(which: &str, runs: &[ByController], column: usize) {
+    let heads = CONTROLLERS.map(|law| format!("{law}: in time | rejected"));
+    println!("\n| {which} | {} |", heads.join(" | "));
+    println!("| --- |{}", " --- | --- |".repeat(CONTROLLERS.len()));
+    let row = |name: &str, fates: &dyn Fn(&ByController) -> [arashi::Fate; 2]| {
+        let cells = runs.iter().map(|run| {
+            let fate = fates(run)[column];
+            format!("{:.1} % | {:.1} %", fate.in_time, fate.rejected)
+        });
+        println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
+    };
+    for (index, name) in arashi::TYPES.into_iter().enumerate() {
+        row(name, &|run| run.types[index]);
+    }
+    row("all", &|run| run.all);
+}
+
+/// [Welsh02 fig. 57]
+fn print_spent() {
+    let spike = Remedy::QualityThenAdmission.course(1).between(20.0, 200.0);
+    println!("\nfigure 57, rejected from 20 s on: 99 → {:.0} %", 100.0 * spike.lost());
 }
 
 /// [Welsh02 figs 58 and 59]
@@ -110,4 +152,51 @@ fn print_shift(shift: &Shift) {
     };
     row("mean response time", "s", [1.413, 0.640], &Part::mean);
     row("within a second", "%", [45.3, 81.7], &|part| 100.0 * part.within(1.0));
+}
+
+/// [SERT06 figs 11 to 14]: what SERT loses, and how soon it answers, beside admission control alone. What is
+/// printed of the overload as a whole stands in each of its rows.
+fn print_by_load(chart: &Chart, printed: [Option<&str>; 2]) {
+    println!("\n{}", chart.title);
+    println!("\n| load | lost, AC | SERT | lower by | response time, AC | SERT | lower by |");
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    for load in LOADS {
+        let of = |panel: usize| ["AC", "SERT"].map(|name| chart.curve(panel, name).at(load));
+        let ([lost, sert_lost], [mean, sert_mean]) = (of(0), of(1));
+        let lower = |panel: usize, ac: f64, sert: f64| {
+            if load <= 100.0 {
+                return String::new();
+            }
+            let by = 100.0 * (1.0 - sert / ac);
+            match printed[panel] {
+                Some(printed) => format!("{printed} → {by:.1} %"),
+                None => format!("{by:.1} %"),
+            }
+        };
+        let (less, sooner) = (lower(0, lost, sert_lost), lower(1, mean, sert_mean));
+        println!(
+            "| {load} % | {lost:.1} % | {sert_lost:.1} % | {less} | {mean:.3} s | {sert_mean:.3} s \
+             | {sooner} |"
+        );
+    }
+}
+
+/// [SERT06 figs 15 and 16]: what is lost with each threshold; `printed` at the capacity.
+fn print_thresholds(chart: &Chart, printed: &[(&str, f64)]) {
+    println!("\n{}", chart.title);
+    let curves = &chart.panels[0].curves;
+    let names: Vec<_> = curves.iter().map(|curve| curve.name.as_str()).collect();
+    println!("\n| load | {} |", names.join(" | "));
+    println!("| --- |{}", " --- |".repeat(names.len()));
+    for load in LOADS {
+        let cell = |curve: &Curve| {
+            let lost = curve.at(load);
+            match printed.iter().find(|(name, _)| *name == curve.name) {
+                Some((_, printed)) if load == 100.0 => format!("{printed} → {lost:.1} %"),
+                _ => format!("{lost:.1} %"),
+            }
+        };
+        let cells: Vec<_> = curves.iter().map(cell).collect();
+        println!("| {load} % | {} |", cells.join(" | "));
+    }
 }

@@ -100,6 +100,7 @@ fn figure_32_oscillates_just_below_the_optimum_of_two_hundred() {
     let (small, large) = (least(&batch[20..]), greatest(&batch[20..]));
     assert!(small > 50.0 && large < 250.0, "{small} to {large}");
     assert!(turns(&batch, 120.0, 130.0) >= 8, "{} turns", turns(&batch, 120.0, 130.0));
+    assert!(turns(&batch, 100.0, 150.0) >= 20, "{} turns", turns(&batch, 100.0, 150.0));
     // 200 events take 20 + 100 ms.
     let peak = 200.0 / 0.12;
     assert!(mean(&throughput[20..]) > 0.85 * peak, "{}", mean(&throughput[20..]));

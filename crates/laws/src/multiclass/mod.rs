@@ -34,8 +34,12 @@
 //!
 //! In the author's released code, \[Sandstorm\] `ResponseTimeControllerMulticlass`, a late class
 //! also divides its own rate by 1.2 in each period in which lower classes are cut, and while
-//! its lag counts; the counter starts anew when the rate rises or a lower class could be cut.
-//! Both papers print that it is cut after lc_thresh periods only, and so it is here.
+//! its lag counts. Both papers print that it is cut after lc_thresh periods only, and so it is here.
+//! Two more things differ:
+//! - There the counter starts anew when a lower class could be cut, or err_c < −0.1 and no flag is up,
+//!   also where nothing is added (−0.5 to −0.1). Here it does at err_c ≤ err_d.
+//! - There a flag comes down only where err_c < −0.1, and stays while its own class is late or near
+//!   its target. Here it comes down at the end of any period of that class.
 //!
 //! **Limits.** Those of the response-time controller, and one more: a cut by 10 in
 //! each period leaves a lower class next to nothing within half a second, and at

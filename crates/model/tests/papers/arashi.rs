@@ -9,6 +9,7 @@ use std::time::Duration;
 use tamarisk_control::{
     Activity, AdmissionLaw, BatchSize, Classes, Concurrency, Ratio, Target, Timestamp,
 };
+use tamarisk_laws::catalogue::Laws;
 use tamarisk_laws::{Knobs, ResponseTime};
 use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Governor, Load};
@@ -45,6 +46,8 @@ pub(crate) const BY_CONTROLLER: [[f64; 4]; 7] = [
     [22.2, 0.0, 18.9, 53.3],
 ];
 
+/// That of the files, in seconds.
+pub(crate) const TARGET: f64 = 10.0;
 /// Measured from and until, in seconds [Welsh02 §7.3.2].
 const MEASURED: (f64, f64) = (20.0, 920.0);
 const SPIKE: (f64, f64) = (70.0, 150.0);
@@ -82,18 +85,52 @@ pub(crate) fn by_type(seed: u64) -> [[f64; 4]; 7] {
     })
 }
 
-/// Each type's p90 in seconds and what was rejected in percent, of 128 users, as [`BY_CONTROLLER`]; and what was
-/// rejected of all under both.
-pub(crate) fn by_controller(seed: u64) -> ([[f64; 4]; 7], [f64; 2]) {
+/// What became of some requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fate {
+    /// Of those answered, in seconds.
+    pub(crate) p90: f64,
+    /// Answered within the target, in percent of all.
+    pub(crate) in_time: f64,
+    /// In percent of all.
+    pub(crate) rejected: f64,
+}
+
+impl Fate {
+    fn of(part: &Part) -> Self {
+        let lost = part.lost();
+        Self {
+            p90: part.p90().unwrap_or(f64::NAN),
+            in_time: 100.0 * (1.0 - lost) * part.within(TARGET),
+            rejected: 100.0 * lost,
+        }
+    }
+}
+
+/// 128 users, with a controller for each stage, and with one for all.
+pub(crate) struct ByController {
+    /// By type, in the order of [`TYPES`].
+    pub(crate) types: [[Fate; 2]; 7],
+    pub(crate) all: [Fate; 2],
+}
+
+/// The experiment of [`BY_CONTROLLER`] with this law for the controllers.
+pub(crate) fn by_controller(seed: u64, law: &str) -> ByController {
     let (from, until) = MEASURED;
-    let of = |file| run(&of_users(file, &[(0.0, 128)]), seed).between(from, until);
+    let of = |file| run(&ruled_by(of_users(file, &[(0.0, 128)]), law), seed).between(from, until);
     let (stages, one) = (of("arashi"), of("arashi-one-stage"));
-    let rows = std::array::from_fn(|index| {
-        let (stage, kind) = (stages.at(index as u32 + 1), one.kind(index as u64 + 1));
-        let p90 = |part: &Part| part.p90().unwrap_or(f64::NAN);
-        [p90(&stage), 100.0 * stage.lost(), p90(&kind), 100.0 * kind.lost()]
+    let types = std::array::from_fn(|index| {
+        [stages.at(index as u32 + 1), one.kind(index as u64 + 1)].map(|part| Fate::of(&part))
     });
-    (rows, [stages.lost(), one.lost()].map(|lost| 100.0 * lost))
+    ByController { types, all: [&stages, &one].map(Fate::of) }
+}
+
+/// The file with this law where it has one.
+fn ruled_by(mut file: File, law: &str) -> File {
+    for (_, laws) in &mut file.laws {
+        *laws = Laws::new().admission(law, &[]).expect("the law is in the catalogue");
+    }
+    file
 }
 
 /// A massive load spike with and without control [Welsh02 fig. 55; Welsh03 fig. 10].
@@ -250,7 +287,7 @@ pub(crate) fn classes(told_apart: bool) -> Chart {
         to: 300.0,
         panels: vec![
             Curves::new("90th percentile of the response time", Unit::Seconds, curves(Part::p90))
-                .level(10.0, "target"),
+                .level(TARGET, "target"),
             Curves::new(
                 "Rejected, in percent",
                 Unit::Count,

@@ -46,7 +46,12 @@ impl Chart {
             "welsh02" => "Welsh 2002",
             _ => "Zhou and Yang 2006",
         };
-        format!("Figure {number} of {paper}, simulated.")
+        // What is lost and the response time are one figure each there.
+        match self.name {
+            "sert06-11" => format!("Figures 11 and 12 of {paper}, simulated."),
+            "sert06-13" => format!("Figures 13 and 14 of {paper}, simulated."),
+            _ => format!("Figure {number} of {paper}, simulated."),
+        }
     }
 
     pub(crate) fn drawn(&self) -> Figure {

@@ -7,11 +7,18 @@ mod course;
 mod degradation;
 mod termination;
 
-use arashi::HIGH;
+use arashi::{Fate, HIGH};
 use chart::Chart;
 use course::Part;
 use degradation::Remedy;
-use termination::{INDEX, RANKING, Service, Shift};
+use termination::{INDEX, RANKING, Shift};
+
+/// Between the least and the greatest.
+fn spread(values: impl IntoIterator<Item = f64>) -> f64 {
+    let range = |(least, most): (f64, f64), x| (least.min(x), most.max(x));
+    let (least, most) = values.into_iter().fold((f64::INFINITY, 0.0), range);
+    most - least
+}
 
 /// Each curve's value at `x`, in a panel.
 fn values(chart: &Chart, panel: usize, x: f64) -> Vec<f64> {
@@ -51,19 +58,22 @@ fn told_apart_the_high_class_is_rejected_less_often() {
         let part = arashi::two_classes(told_apart, 1).between(HIGH.0, HIGH.1);
         arashi::high_and_low(&part, told_apart).map(|part| 100.0 * part.lost())
     };
-    let [high, low] = rejected(false);
-    assert!((high - low).abs() < 15.0, "not told apart: {high:.1} and {low:.1} %");
+    let [alike, low] = rejected(false);
+    assert!((alike - low).abs() < 15.0, "not told apart: {alike:.1} and {low:.1} %");
     let [high, low] = rejected(true);
     assert!(low > high + 10.0, "told apart: {high:.1} and {low:.1} %");
+    assert!(high < alike - 5.0, "the high ones: {alike:.1} %, and told apart {high:.1} %");
 }
 
-/// [Welsh02 figs 56 and 57]
+/// [Welsh02 figs 56 and 57]: 99 % rejected.
 #[test]
 fn quality_alone_helps_and_with_admission_control_the_target_is_met_more_often() {
     let courses = [Remedy::Nothing, Remedy::Quality, Remedy::QualityThenAdmission];
     let [nothing, quality, both] = courses.map(|remedy| remedy.course(1));
     let p90 = |course: &course::Course| course.between(100.0, 200.0).p90().unwrap_or(f64::NAN);
     assert!(p90(&nothing) > 50.0 && p90(&quality) < 10.0);
+    let rejected = both.between(100.0, 200.0).lost();
+    assert!(rejected > 0.75, "{rejected:.2} rejected");
     let in_target = |course: &course::Course| {
         let periods = course.over_time(5.0, Part::p90);
         let late = periods.iter().filter(|(at, _)| *at > 60.0).filter_map(|(_, p90)| *p90);
@@ -90,14 +100,19 @@ fn with_many_users_control_helps_every_type_that_needed_it() {
 /// [Welsh03 fig. 11]
 #[test]
 fn one_controller_for_all_rejects_all_types_alike_and_one_for_each_does_not() {
-    let (rows, _) = arashi::by_controller(1);
-    let spread = |column: usize| {
-        let of = rows.map(|row| row[column]);
-        of.iter().fold(0.0, |most: f64, x| most.max(*x))
-            - of.iter().fold(100.0, |least: f64, x| least.min(*x))
-    };
-    let (each, one) = (spread(1), spread(3));
+    let types = arashi::by_controller(1, "response-time").types;
+    let [each, one] = [0, 1].map(|column| spread(types.map(|fates| fates[column].rejected)));
     assert!(each > 50.0 && one < 20.0, "{each:.0} and {one:.0} points between types");
+}
+
+#[test]
+fn the_default_law_and_a_plain_queue_keep_the_target_with_one_controller_and_with_many() {
+    for law in ["predict-gate-trim", "plain-queue"] {
+        for Fate { p90, in_time, rejected } in arashi::by_controller(1, law).all {
+            assert!(p90 < arashi::TARGET, "{law}: {p90:.1} s");
+            assert!(in_time > 25.0, "{law}: {in_time:.0} % in time, {rejected:.0} % rejected");
+        }
+    }
 }
 
 /// [SERT06 fig. 2]: from 50 a second to 29 at 5 %, and from 15 to 309 ms.
@@ -135,45 +150,79 @@ fn termination_keeps_the_throughput_while_a_tenth_is_heavy() {
     }
 }
 
-/// [SERT06 figs 11 to 14]: alike below the capacity; above it less is lost, and answers come sooner.
-fn check_beside_admission(service: Service) {
-    let chart = service.beside_admission();
+/// [SERT06 figs 11 to 14]: alike below the capacity; above it less is lost, and answers come sooner, in
+/// less than `times` the time.
+fn check_beside_admission(chart: &Chart, times: f64) {
+    let name = chart.name;
     for load in [60.0, 80.0] {
-        let lost = values(&chart, 0, load);
-        assert!((lost[0] - lost[1]).abs() < 1.5, "{}: {lost:?} at {load} %", chart.name);
+        let lost = values(chart, 0, load);
+        assert!((lost[0] - lost[1]).abs() < 1.5, "{name}: {lost:?} at {load} %");
     }
-    for load in [140.0, 160.0, 180.0, 200.0] {
-        let (lost, means) = (values(&chart, 0, load), values(&chart, 1, load));
-        assert!(lost[1] < 0.98 * lost[0], "{}: {lost:?} at {load} %", chart.name);
-        assert!(means[1] < means[0], "{}: {means:?} at {load} %", chart.name);
+    // The capacity is where admission control alone loses one in twenty [SERT06 §5.1].
+    let at_capacity = values(chart, 0, 100.0)[0];
+    assert!((4.0..6.0).contains(&at_capacity), "{name}: {at_capacity} at 100 %");
+    for load in [120.0, 140.0, 160.0, 180.0, 200.0] {
+        let (lost, means) = (values(chart, 0, load), values(chart, 1, load));
+        assert!(lost[1] < 0.85 * lost[0], "{name}: {lost:?} at {load} %");
+        assert!(means[1] < times * means[0], "{name}: {means:?} at {load} %");
     }
 }
 
+/// Printed: 7.5 to 27.9 % less lost, and answered in 38.0 to 75.4 % less time, which falls from 120 to
+/// 140 %.
 #[test]
 fn termination_loses_less_of_an_overload_of_ranking() {
-    check_beside_admission(RANKING);
+    let chart = RANKING.beside_admission();
+    check_beside_admission(&chart, 0.62);
+    let [at_120, at_140] = [120.0, 140.0].map(|load| values(&chart, 1, load)[1]);
+    assert!(at_140 < at_120, "from {at_120} to {at_140} s");
+}
+
+/// Printed: 2.7 to 13.8 % less lost, and sooner.
+#[test]
+fn termination_loses_less_of_an_overload_of_index_matching() {
+    check_beside_admission(&INDEX.beside_admission(), 0.9);
 }
 
 #[test]
-fn termination_loses_less_of_an_overload_of_index_matching() {
-    check_beside_admission(INDEX);
+fn a_chart_of_two_figures_names_both() {
+    let named = |name| Chart { name, ..termination::threshold_function() };
+    let subtitle = |name| named(name).drawn().subtitle;
+    assert_eq!(subtitle("sert06-11"), "Figures 11 and 12 of Zhou and Yang 2006, simulated.");
+    assert_eq!(subtitle("sert06-5"), "Figure 5 of Zhou and Yang 2006, simulated.");
 }
 
-/// [SERT06 fig. 15]
+/// [SERT06 fig. 15]: at 100 % the lowest loses 11.2 %, the highest and the adaptive one 4 %; in an overload
+/// the adaptive one is as good as the lowest, and better than the others.
 #[test]
 fn the_adaptive_threshold_of_ranking_is_a_high_one_in_calm_and_a_low_one_in_an_overload() {
     let chart = RANKING.beside_fixed();
     let lost = |load| {
-        let [low, _, high, adaptive] = values(&chart, 0, load)[..] else { panic!("four curves") };
-        (low, high, adaptive)
+        let [low, middle, high, adaptive] = values(&chart, 0, load)[..] else {
+            panic!("four curves")
+        };
+        (low, middle, high, adaptive)
     };
-    for load in [60.0, 80.0] {
-        let (low, high, adaptive) = lost(load);
+    for load in [60.0, 80.0, 100.0] {
+        let (low, _, high, adaptive) = lost(load);
         assert!(low > high + 1.0 && adaptive < low - 1.0, "{load} %: {low} {high} {adaptive}");
     }
     for load in [160.0, 180.0, 200.0] {
-        let (low, high, adaptive) = lost(load);
+        let (low, middle, high, adaptive) = lost(load);
         assert!(high > low + 3.0 && adaptive < low + 2.0, "{load} %: {low} {high} {adaptive}");
+        assert!(adaptive < middle && adaptive < high, "{load} %: {middle} {high} {adaptive}");
+    }
+}
+
+/// [SERT06 fig. 16]: 1.5 s is always better than the other fixed ones, and the adaptive one comparable.
+#[test]
+fn the_lowest_threshold_of_index_matching_is_the_best_and_the_adaptive_one_comparable() {
+    let chart = INDEX.beside_fixed();
+    for load in [100.0, 120.0, 140.0, 160.0, 180.0, 200.0] {
+        let lost = values(&chart, 0, load);
+        let [low, middle, high, adaptive] = lost[..] else { panic!("four curves") };
+        assert!(low < middle && low < high, "{lost:.1?} at {load} %");
+        assert!(adaptive < low + 5.0, "{lost:.1?} at {load} %");
     }
 }
 
@@ -183,9 +232,7 @@ fn the_watermarks_make_little_difference() {
     for chart in [RANKING.watermarks(), INDEX.watermarks()] {
         for load in [60.0, 100.0, 140.0, 200.0] {
             let lost = values(&chart, 0, load);
-            let least = lost.iter().fold(f64::INFINITY, |least, lost| least.min(*lost));
-            let most = lost.iter().fold(0.0, |most: f64, lost| most.max(*lost));
-            assert!(most - least < 5.0, "{}: {lost:.1?} at {load} %", chart.name);
+            assert!(spread(lost.clone()) < 5.0, "{}: {lost:.1?} at {load} %", chart.name);
         }
     }
 }

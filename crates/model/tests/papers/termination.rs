@@ -17,13 +17,14 @@ use super::chart::{Chart, Curve, Curves};
 use super::course::{Course, Part, read, run_with, with_laws};
 
 /// Percent of the capacity that are offered [SERT06 figs 11 to 18].
-const LOADS: [f64; 8] = [60.0, 80.0, 100.0, 120.0, 140.0, 160.0, 180.0, 200.0];
+pub(crate) const LOADS: [f64; 8] = [60.0, 80.0, 100.0, 120.0, 140.0, 160.0, 180.0, 200.0];
 
 /// One of the two services of [SERT06 table 2].
 #[derive(Clone, Copy)]
 pub(crate) struct Service {
     file: &'static str,
-    /// At which admission control alone loses one in twenty, as the paper measures it [SERT06 §5.1].
+    /// The file's rate: admission control alone loses one in twenty at it, as the paper measures a
+    /// capacity [SERT06 §5.1].
     capacity: f64,
     lower: f64,
     upper: f64,
@@ -32,9 +33,9 @@ pub(crate) struct Service {
 }
 
 pub(crate) const RANKING: Service =
-    Service { file: "ranking", capacity: 20.0, lower: 0.5, upper: 15.0, fixed: [0.5, 3.0, 15.0] };
+    Service { file: "ranking", capacity: 21.3, lower: 0.5, upper: 15.0, fixed: [0.5, 3.0, 15.0] };
 pub(crate) const INDEX: Service =
-    Service { file: "index", capacity: 75.0, lower: 1.5, upper: 8.0, fixed: [1.5, 3.0, 15.0] };
+    Service { file: "index", capacity: 82.0, lower: 1.5, upper: 8.0, fixed: [1.5, 3.0, 15.0] };
 
 /// How overdue requests are treated.
 #[derive(Clone, Copy)]
@@ -140,12 +141,13 @@ impl Service {
             "ranking" => ("sert06-17", "Ranking: watermarks of the throughput loss"),
             _ => ("sert06-18", "Index matching: watermarks of the throughput loss"),
         };
-        let marks = [(0.01, 0.15), (0.05, 0.10), (0.05, 0.15), (0.07, 0.15), (0.05, 0.25)];
-        let policies = marks.map(|(low, high)| {
+        let lows = [0.01, 0.03, 0.05, 0.07].map(|low| (low, 0.15));
+        let highs = [0.10, 0.20, 0.25].map(|high| (0.05, high));
+        let policies = [&lows[..], &highs[..]].concat().into_iter().map(|(low, high)| {
             let name = format!("LW {:.0} %, HW {:.0} %", 100.0 * low, 100.0 * high);
             (name, Policy::Watermarks(low, high))
         });
-        self.chart(name, title, &policies)
+        self.chart(name, title, &policies.collect::<Vec<_>>())
     }
 }
 
