@@ -208,8 +208,7 @@ fn lines_of_the_access_log_that_are_lost_are_told() {
     assert!(protect.get("").ends_with("ok"));
     assert_eq!(
         plain(&protect.says("Access log: "), &[]),
-        "  WARN Access log: 1 lines were lost in the last second; the disk is full or cannot \
-         follow."
+        "  WARN Access log: 1 line lost; the disk is full or cannot follow."
     );
 }
 
@@ -229,13 +228,18 @@ fn connections_that_are_turned_away_are_told() {
     // While its request is under way, its connection gives way to no other one.
     let (mut held, _) = listener.accept().unwrap();
     let _ = held.read(&mut [0; 4096]);
-    assert!(protect.get("").starts_with("HTTP/1.1 503"));
+    let mut turned_away = TcpStream::connect(protect.address).unwrap();
+    turned_away.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    // It is told without having asked.
+    let mut head = [0; 12];
+    turned_away.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 503");
     held.write_all(OK).unwrap();
     assert!(first.join().unwrap().ends_with("ok"));
     assert_eq!(
         plain(&protect.says("turned away"), &[]),
-        "  WARN Connections are turned away: 1 in the last second; the limit of connections or of \
-         open files is reached."
+        "  WARN Connections are turned away: 1 so far; the limit of connections or of open files is \
+         reached."
     );
 }
 

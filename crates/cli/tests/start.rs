@@ -192,7 +192,7 @@ fn the_status_answers_to_hosts_of_the_file_and_of_the_command_line() {
 
 /// `protect`, started by a shell that sets this limit of open files; `limits` stand in its file.
 fn limited(folder: &Path, ulimit: &str, limits: &str) -> Command {
-    let front = "listen = '127.0.0.1:0'\np90 = '1s'\n";
+    let front = "listen = '127.0.0.1:0'\ncores = 2\np90 = '1s'\n";
     let upstream = format!("[upstreams.app]\nurl = '{UPSTREAM}'\n");
     let file = folder.join("file.toml");
     fs::write(&file, [front, limits, &upstream].concat()).unwrap();

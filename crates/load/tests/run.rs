@@ -160,7 +160,7 @@ async fn requests_that_were_due_and_never_sent_count_however_the_run_ends() {
     let total = report(plan()).await.total;
     assert_eq!(total.offered, 1_000_000);
     assert!(total.errors["not sent"] > 0, "{:?}", total.errors);
-    let stop = tokio::time::sleep(ms(50));
+    let stop = async { tokio::time::sleep(ms(50)).await };
     let stopped = run(plan().build().unwrap(), stop, |_| {}).await.unwrap();
     check_accounts(&stopped);
     let due = 1e7 * stopped.total.seconds;

@@ -7,8 +7,6 @@ use tamarisk_control::Concurrency;
 use tamarisk_proxy::{HostHeader, Origin, Upstream};
 use tamarisk_stage::{BuildError, Gate, StageBuilder};
 
-use crate::upstream::shown_host;
-
 /// As many as other stages have workers at most.
 pub(crate) const LIMIT_MAX: u32 = 32_768;
 
@@ -85,6 +83,16 @@ impl OverflowOptions {
 fn gate_beside(gate: &Gate) -> Result<Gate, BuildError> {
     let beside = StageBuilder::new(overflow_name(gate.name())).classes(gate.classes());
     beside.workers_between(1..=LIMIT_MAX).gate()
+}
+
+/// A `host` as a file has it.
+pub(crate) fn shown_host(host: &HostHeader) -> Option<String> {
+    match host {
+        HostHeader::Client => Some("client".to_owned()),
+        HostHeader::Upstream => Some("upstream".to_owned()),
+        HostHeader::Fixed(host) => host.to_str().ok().map(str::to_owned),
+        _ => None,
+    }
 }
 
 /// What the overflow of the upstream of this name is called. No upstream is: names have no spaces.

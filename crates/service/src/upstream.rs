@@ -14,7 +14,7 @@ use tamarisk_trace::Recorder;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::overflow::OverflowOptions;
+use crate::overflow::{OverflowOptions, shown_host};
 
 /// A service behind the proxy.
 #[derive(Clone, Debug)]
@@ -251,16 +251,6 @@ impl UpstreamOptions {
                 Ok(())
             }
         }
-    }
-}
-
-/// A `host` as a file has it.
-pub(crate) fn shown_host(host: &HostHeader) -> Option<String> {
-    match host {
-        HostHeader::Client => Some("client".to_owned()),
-        HostHeader::Upstream => Some("upstream".to_owned()),
-        HostHeader::Fixed(host) => host.to_str().ok().map(str::to_owned),
-        _ => None,
     }
 }
 

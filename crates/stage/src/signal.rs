@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, ReentrantMutex};
 use tamarisk_control::Ratio;
 use tokio::sync::broadcast;
 
@@ -54,8 +54,9 @@ pub struct Signals {
     deliveries: Arc<Mutex<Vec<Arc<Delivery>>>>,
 }
 
-/// Sends a signal to a stage; `false` if the stage is gone.
-type Delivery = Mutex<dyn FnMut(Signal) -> bool + Send>;
+/// Sends a signal to a stage; `false` if the stage is gone. Whoever makes an event of one signal may
+/// send another.
+type Delivery = ReentrantMutex<dyn Fn(Signal) -> bool + Send>;
 
 impl Signals {
     /// A channel without receivers.
@@ -71,7 +72,7 @@ impl Signals {
         // Without the lock of the list, which users' code may ask for.
         let deliveries = self.deliveries.lock().clone();
         let is_over = |delivery: &&Arc<Delivery>| {
-            contained(|| (*delivery.lock())(signal)).is_ok_and(|delivered| !delivered)
+            contained(|| (delivery.lock())(signal)).is_ok_and(|delivered| !delivered)
         };
         let over: Vec<_> = deliveries.iter().filter(is_over).collect();
         if !over.is_empty() {
@@ -101,7 +102,7 @@ impl Signals {
             }
             None => false,
         };
-        self.deliveries.lock().push(Arc::new(Mutex::new(delivery)));
+        self.deliveries.lock().push(Arc::new(ReentrantMutex::new(delivery)));
     }
 }
 

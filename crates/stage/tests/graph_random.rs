@@ -486,7 +486,7 @@ async fn load(graph: Arc<Graph>, tally: Arc<Tally>, stop: Arc<AtomicBool>, mut d
 }
 
 /// How many changes were made: at least so many.
-fn run(changes: u64, seed: u64) -> u64 {
+fn run(changes: u64, seed: u64) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_time().build();
     let runtime = runtime.unwrap();
@@ -549,10 +549,9 @@ fn run(changes: u64, seed: u64) -> u64 {
     assert_eq!(of(sent), ended, "every event has exactly one end");
     assert!(total.completed > changes && total.rejected > 0, "{total:?}");
     eprintln!("{} changes, seed {seed}: {total:?}", driver.changes);
-    driver.changes
 }
 
 #[test]
 fn a_graph_loses_nothing_in_a_hundred_thousand_changes_under_load() {
-    assert!(run(CHANGES, 2) >= 100_000);
+    run(CHANGES, 2);
 }

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tamarisk_observe::status::Board;
-use tamarisk_proxy::Origin;
 use tamarisk_server::Listeners;
 use tamarisk_service::{
     Front, FrontError, FrontOptions, Reloaded, RunningFront, UnknownHost, UpstreamOptions,
@@ -146,7 +145,7 @@ impl Running {
     pub async fn resolve_new(&self, options: &Options) -> Result<(), UnknownHost> {
         let now = self.site.snapshot();
         let is_known = |service: &UpstreamOptions| {
-            now.options.services().any(|known| origins(known) == origins(service))
+            now.options.services().any(|known| known.origin == service.origin)
         };
         let new = options.site.services().filter(|service| !is_known(service));
         UpstreamOptions::resolve_all(new).await
@@ -194,9 +193,4 @@ impl Running {
         self.site.close();
         cut
     }
-}
-
-/// Where a service is, and its overflow.
-fn origins(service: &UpstreamOptions) -> (&Origin, Option<&Origin>) {
-    (&service.origin, service.overflow().map(|overflow| &overflow.origin))
 }

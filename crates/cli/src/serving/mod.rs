@@ -134,9 +134,14 @@ async fn run_until_the_end<S: RunningService>(
                 }
                 () = read_again.asked() => {
                     service_manager::reloading();
-                    reopen(running.log()).await;
-                    if let Some(options) = read_again_or_say_why(messages, read()) {
-                        say(running.reload(&options).await);
+                    let reload = async {
+                        reopen(running.log()).await;
+                        if let Some(options) = read_again_or_say_why(messages, read()) {
+                            say(running.reload(&options).await);
+                        }
+                    };
+                    if unless(end.as_mut(), reload).await.is_none() {
+                        break;
                     }
                     tls::warn_of_expiry(front.tls.as_ref());
                     service_manager::tell(&[NotifyState::Ready]);

@@ -17,6 +17,7 @@ use self::losses::{Change, Losses};
 use self::out_of_reach::OutOfReach;
 pub(crate) use self::overload::EVERY;
 use self::overload::{Failures, Overload};
+use super::counted;
 
 /// What has been seen of all stages.
 #[derive(Default)]
@@ -64,12 +65,13 @@ impl Watch {
         match self.lines.look(now, lines) {
             Some(Change::Begins { count }) => tracing::warn!(
                 count,
-                "Access log: {count} lines were lost in the last second; the disk is full or \
-                 cannot follow."
+                "Access log: {} lost; the disk is full or cannot follow.",
+                counted(count as usize, "line")
             ),
             Some(Change::Ends { count, within }) => tracing::info!(
                 count,
-                "Access log: no more lines are lost; {count} were lost in {:.0} s.",
+                "Access log: no more lines are lost; {} lost in {:.0} s.",
+                counted(count as usize, "line"),
                 within.as_secs_f64()
             ),
             None => {}
@@ -77,8 +79,8 @@ impl Watch {
         match self.connections.look(now, rejected.turned_away) {
             Some(Change::Begins { count }) => tracing::warn!(
                 count,
-                "Connections are turned away: {count} in the last second; the limit of \
-                 connections or of open files is reached."
+                "Connections are turned away: {count} so far; the limit of connections or of open \
+                 files is reached."
             ),
             Some(Change::Ends { count, within }) => tracing::info!(
                 count,

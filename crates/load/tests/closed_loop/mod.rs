@@ -18,7 +18,7 @@ use crate::service::{self, status};
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn users_pause_after_an_error_that_is_an_answer_as_after_a_rejection() {
     let service = service::http(|_| async { status(404) }).await;
-    let restless = ClosedLoop { after_reject: ms(2), ..users(level(1.0, &[], ms(300))) };
+    let restless = ClosedLoop { after_reject: ms(2), ..users(level(1.0, &[], ms(1000))) };
     let report = report(closed(&service, restless)).await;
     assert_eq!(report.total.errors["status 404"], report.total.failed);
     assert!(report.total.failed > 10, "{}", report.total.failed);
@@ -55,7 +55,7 @@ async fn a_partly_open_user_has_a_hundred_requests_under_way_at_most() {
         }
     })
     .await;
-    let hasty = ClosedLoop { resend: Some(ms(5)), ..users(level(1.0, &[], ms(1200))) };
+    let hasty = ClosedLoop { resend: Some(ms(5)), ..users(level(1.0, &[], ms(5000))) };
     let report = report(closed(&service, hasty).drain(ms(0))).await;
     assert!(report.total.completed > 0);
     let most = service.take_inside_max();

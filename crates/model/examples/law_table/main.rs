@@ -146,7 +146,8 @@ impl Tables {
             for (of_law, row) in sheet.iter_mut().zip(&self.rows) {
                 let cell = (row.name(), situation.file.to_owned());
                 if before.get(&cell).is_some_and(|numbers| now.get(&cell) == Some(numbers)) {
-                    *of_law = table::read(situations, row, situation);
+                    *of_law = table::read(situations, row, situation)
+                        .filter(|known| known.iter().all(|known| known.seeds == SEEDS.count()));
                 }
             }
         }

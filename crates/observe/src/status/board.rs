@@ -1,5 +1,7 @@
 //! What the status port shows: stages, and the server before them.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::access_log::Log;
@@ -241,6 +243,11 @@ impl Board {
     /// How many requests `stage` has rejected because their clients left no time for an answer.
     pub(super) fn overdue(&self, stage: &str) -> u64 {
         self.rejections.as_ref().map_or(0, |rejections| rejections.overdue(stage))
+    }
+
+    /// The same of each stage.
+    pub(super) fn all_overdue(&self) -> HashMap<Arc<str>, u64> {
+        self.rejections.as_ref().map_or_else(HashMap::new, Rejections::all_overdue)
     }
 
     pub(super) fn uptime(&self) -> Duration {

@@ -93,6 +93,11 @@ impl Rejections {
         *self.0.lock().overdue.entry(Arc::clone(stage)).or_default() += 1;
     }
 
+    /// How many of these there were at each stage so far.
+    pub(super) fn all_overdue(&self) -> HashMap<Arc<str>, u64> {
+        self.0.lock().overdue.clone()
+    }
+
     /// How many of these there were at `stage` so far.
     pub(super) fn overdue(&self, stage: &str) -> u64 {
         self.0.lock().overdue.get(stage).copied().unwrap_or_default()

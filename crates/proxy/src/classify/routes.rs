@@ -124,8 +124,10 @@ impl Routes {
     ) -> Choice {
         let route = &self.routes[index];
         let class = route.class(Reading::Sent(path), headers, &client);
-        let is_another = with_slashes(path)
-            .is_some_and(|path| route.class(Reading::Slashed(&path), headers, &client) != class);
+        let is_another = !route.classes.is_empty()
+            && with_slashes(path).is_some_and(|path| {
+                route.class(Reading::Slashed(&path), headers, &client) != class
+            });
         let is_ambiguous = has_dot_segments(path) || is_another;
         let &Route { upstream, streams, .. } = route;
         let kind = kind_of(method, path);

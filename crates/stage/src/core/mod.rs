@@ -132,6 +132,9 @@ impl<T: Item> Core<T> {
         let stand_in = Ruling::by(Box::new(Open));
         let law = std::mem::replace(&mut state.ruling, stand_in).into_admission();
         state.ruling = slow.with(law, &state.promised, settings);
+        // Slow laws were made for the targets of then.
+        let State { ruling, promised, .. } = &mut *state;
+        ruling.admission_mut().set_targets(promised);
         state.bounds = workers;
         state.worker_count = least;
         state.follow_law();

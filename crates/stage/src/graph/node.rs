@@ -163,6 +163,19 @@ impl Counts {
     }
 }
 
+impl<E: Send + 'static> Declared<E> {
+    /// The stage, after a start that is under way; if it has not started, it never will.
+    fn started_or_never(&self) -> Option<&Stage<E>> {
+        let unstarted = {
+            let mut unstarted = self.unstarted.lock();
+            if self.stage.get().is_none() { unstarted.take() } else { None }
+        };
+        // Without the lock, which what is queued may ask for.
+        drop(unstarted);
+        self.stage.get()
+    }
+}
+
 impl<E: Send + 'static> ErasedNode for Declared<E> {
     fn id(&self) -> NodeId {
         self.id
@@ -196,7 +209,10 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
             return Err(error.clone());
         }
         let Some(attach) = self.attached.lock().take() else { return Ok(()) };
-        let Some(stage) = unstarted.take() else { return Ok(()) };
+        let Some(stage) = unstarted.take() else {
+            drop(unstarted);
+            return Ok(());
+        };
         match attach(stage) {
             Ok(stage) => {
                 let first = self.stage.set(stage).is_ok();
@@ -204,8 +220,11 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
                 Ok(())
             }
             Err(error) => {
+                let error = self.failed.get_or_init(|| error).clone();
+                // What is queued may ask for it as it is dropped.
+                drop(unstarted);
                 self.endpoint.core.close();
-                Err(self.failed.get_or_init(|| error).clone())
+                Err(error)
             }
         }
     }
@@ -245,7 +264,7 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
 
     fn drain(&self, timeout: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {
         Box::pin(async move {
-            match self.stage.get() {
+            match self.started_or_never() {
                 Some(stage) => stage.drain(timeout).await,
                 // Nobody will serve what is queued.
                 None => drain::drain(&self.endpoint.core, Duration::ZERO, || {}).await,
@@ -254,7 +273,7 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
     }
 
     fn close(&self) {
-        match self.stage.get() {
+        match self.started_or_never() {
             Some(stage) => stage.close(),
             None => self.endpoint.core.close(),
         }

@@ -58,7 +58,9 @@ where
     F: FnMut(E, Context) -> R + Send + 'static,
     R: Future<Output = Result<(), BoxError>> + Send,
 {
-    const BATCH: u32 = ONE_BY_ONE;
+    fn batch() -> u32 {
+        ONE_BY_ONE
+    }
 
     async fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError> {
         while let Some((event, cx)) = batch.next() {
@@ -73,7 +75,9 @@ where
     E: Send + 'static,
     F: FnMut(E, Context) -> Result<(), BoxError> + Send + 'static,
 {
-    const BATCH: u32 = ONE_BY_ONE;
+    fn batch() -> u32 {
+        ONE_BY_ONE
+    }
 
     fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError> {
         while let Some((event, cx)) = batch.next() {
@@ -93,7 +97,9 @@ where
     F: FnOnce(Q, Context) -> W + Clone + Send + 'static,
     W: Future<Output = Result<R, BoxError>> + Send,
 {
-    const BATCH: u32 = ONE_BY_ONE;
+    fn batch() -> u32 {
+        ONE_BY_ONE
+    }
 
     async fn handle(&mut self, batch: &mut Batch<Request<Q, R>>) -> Result<(), BoxError> {
         while let Some((Request { body, reply }, cx)) = batch.next() {
@@ -110,7 +116,9 @@ where
     R: Send + 'static,
     F: Fn(Q, Context) -> Result<R, BoxError> + Send + 'static,
 {
-    const BATCH: u32 = ONE_BY_ONE;
+    fn batch() -> u32 {
+        ONE_BY_ONE
+    }
 
     fn handle(&mut self, batch: &mut Batch<Request<Q, R>>) -> Result<(), BoxError> {
         while let Some((Request { body, reply }, cx)) = batch.next() {
@@ -144,7 +152,9 @@ where
     F: FnOnce(E, Context) -> W + Clone + Send + 'static,
     W: Future<Output = Result<(), BoxError>> + Send,
 {
-    const BATCH: u32 = ONE_BY_ONE;
+    fn batch() -> u32 {
+        ONE_BY_ONE
+    }
 
     async fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError> {
         while let Some((event, cx)) = batch.next() {

@@ -27,9 +27,14 @@ const DEFAULT_BATCH: u32 = 32;
 /// [`handle`](Self::handle) is then dropped, and called anew for the rest of the batch.
 /// What must not be torn by that is held behind [`Context::shield`].
 pub trait Handler<E: Send + 'static>: Send + 'static {
-    /// Events that a worker takes at once, unless its stage states it.
-    #[doc(hidden)]
-    const BATCH: u32 = DEFAULT_BATCH;
+    /// Events that a worker takes at once, unless its stage states it: 32. What hands each to a
+    /// function that may take long takes 1.
+    fn batch() -> u32
+    where
+        Self: Sized,
+    {
+        DEFAULT_BATCH
+    }
 
     /// Takes events from `batch`, normally until it is empty.
     ///
@@ -45,9 +50,14 @@ pub trait Handler<E: Send + 'static>: Send + 'static {
 /// As [`Handler`], but an event is terminated only where the handler asks
 /// [`Context::checkpoint`] whether it should be.
 pub trait BlockingHandler<E: Send + 'static>: Send + 'static {
-    /// Events that a worker takes at once, unless its stage states it.
-    #[doc(hidden)]
-    const BATCH: u32 = DEFAULT_BATCH;
+    /// Events that a worker takes at once, unless its stage states it: 32. What hands each to a
+    /// function that may take long takes 1.
+    fn batch() -> u32
+    where
+        Self: Sized,
+    {
+        DEFAULT_BATCH
+    }
 
     /// Takes events from `batch`, normally until it is empty.
     ///

@@ -122,8 +122,9 @@ impl<E: Send + 'static> Stage<E> {
         self.parts.core().set_law(law);
     }
 
-    /// Replaces the handlers by ones that run as tasks. Queue, accounts and sinks
-    /// stay; old workers end when the events that they hold are done.
+    /// Replaces the handlers by ones that run as tasks. Queue, accounts, sinks and the batching
+    /// factor stay ([`set_batch`](Self::set_batch) changes it); old workers end when the events that
+    /// they hold are done.
     ///
     /// # Errors
     /// [`BuildError`] if the new workers cannot start; then the old ones stay.

@@ -163,7 +163,7 @@ impl<E: Send + 'static> UnstartedStage<E> {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        let config = self.pool.settle(WorkerKind::Tasks, H::BATCH);
+        let config = self.pool.settle(WorkerKind::Tasks, H::batch());
         let pool = self.frame.tasks(config.batch, factory);
         Stage::start(self.frame, config, pool)
     }
@@ -172,7 +172,7 @@ impl<E: Send + 'static> UnstartedStage<E> {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        let config = self.pool.settle(WorkerKind::Threads, H::BATCH);
+        let config = self.pool.settle(WorkerKind::Threads, H::batch());
         let pool = self.frame.threads(config.batch, factory);
         Stage::start(self.frame, config, pool)
     }
