@@ -28,8 +28,8 @@ impl Cache {
         Ok(Self { runs: text.lines().filter_map(parse).collect(), file })
     }
 
-    pub(crate) fn get(&self, key: u64, seed: u64) -> Option<Numbers> {
-        self.runs.get(&(key, seed)).copied()
+    pub(crate) fn get(&self, key: (u64, u64)) -> Option<Numbers> {
+        self.runs.get(&key).copied()
     }
 
     /// Keeps `numbers`; `what` is for a reader of the file.
@@ -75,12 +75,12 @@ mod tests {
         let path = folder.join("cells");
         let cell = numbers(0.1 + 0.2);
         let mut cache = Cache::open(&path).unwrap();
-        assert_eq!(cache.get(7, 1), None);
+        assert_eq!(cache.get((7, 1)), None);
         cache.add((7, 1), cell, "spike, open").unwrap();
-        assert_eq!(cache.get(7, 1), Some(cell));
+        assert_eq!(cache.get((7, 1)), Some(cell));
         let cache = Cache::open(&path).unwrap();
-        assert_eq!(cache.get(7, 1), Some(cell));
-        assert_eq!((cache.get(7, 2), cache.get(8, 1)), (None, None));
+        assert_eq!(cache.get((7, 1)), Some(cell));
+        assert_eq!((cache.get((7, 2)), cache.get((8, 1))), (None, None));
     }
 
     #[test]
@@ -94,11 +94,11 @@ mod tests {
         for cut in 1..text.lines().last().unwrap().len() {
             std::fs::write(&path, &text[..text.len() - cut]).unwrap();
             let mut cache = Cache::open(&path).unwrap();
-            assert!(cache.get(2, 1).is_none_or(|cell| cell == numbers(0.25)), "{cut}");
+            assert!(cache.get((2, 1)).is_none_or(|cell| cell == numbers(0.25)), "{cut}");
             cache.add((3, 1), numbers(0.75), "third").unwrap();
             let cache = Cache::open(&path).unwrap();
-            assert_eq!(cache.get(1, 1), Some(numbers(0.5)), "{cut}");
-            assert_eq!(cache.get(3, 1), Some(numbers(0.75)), "{cut}");
+            assert_eq!(cache.get((1, 1)), Some(numbers(0.5)), "{cut}");
+            assert_eq!(cache.get((3, 1)), Some(numbers(0.75)), "{cut}");
         }
     }
 

@@ -8,7 +8,7 @@ use tamarisk_model::sim::{ClassReport, Client, Report, ResourceKind, Scenario, S
 use crate::Failure;
 use crate::row::Row;
 use crate::situation::Situation;
-use crate::timeline::{Period, Timeline};
+use crate::timeline::{Beginning, Period, Timeline};
 
 /// Raised by hand when the simulator or a law has changed in what the first minute from cold does
 /// not show (see [`Place::key`]).
@@ -34,7 +34,7 @@ pub(crate) struct Place {
     text: String,
     classes: Classes,
     stages: Vec<String>,
-    /// Of each period.
+    /// Of each beginning.
     runs: Vec<(Timeline, Simulation)>,
     /// Of each class.
     uses: Vec<Use>,
@@ -77,26 +77,26 @@ impl Place {
         for (_, class) in scenario.classes.iter() {
             uses.push(use_of(&class.name, on.as_ref(), &scenario)?);
         }
-        let run = |period| -> Result<_, Failure> {
-            let timeline = Timeline::new(scenario.clone(), &situation.pattern, period);
+        let run = |beginning| -> Result<_, Failure> {
+            let timeline = Timeline::new(scenario.clone(), &situation.pattern, beginning);
             let simulation = Simulation::new(&timeline.scenario)?;
             Ok((timeline, simulation))
         };
-        let runs = Period::ALL.into_iter().map(run).collect::<Result<_, _>>()?;
+        let runs = Beginning::ALL.into_iter().map(run).collect::<Result<_, _>>()?;
         Ok(Self { situation, text, classes: scenario.classes, stages, runs, uses, capacity })
     }
 
-    pub(crate) fn run(&self, row: &Row, period: Period, seed: u64) -> Numbers {
-        let (timeline, simulation) = &self.runs[period as usize];
+    /// What it comes to in each period of the run.
+    pub(crate) fn run(&self, row: &Row, beginning: Beginning, seed: u64) -> Vec<Numbers> {
+        let (timeline, simulation) = &self.runs[beginning as usize];
         let bounded = row.queue_max().map(|places| with_places(&timeline.scenario, places));
         let mut run = bounded.as_ref().unwrap_or(simulation).start(seed);
         for stage in &self.stages {
             let law = row.law(self.situation, &self.classes);
             run = run.law(stage, law).expect("the stages are the scenario's");
         }
-        let window = std::slice::from_ref(&timeline.window);
-        let reports = run.windows(window).expect("the window is within the scenario");
-        self.numbers(&reports[0])
+        let reports = run.windows(&timeline.windows).expect("they are within the scenario");
+        reports.iter().map(|report| self.numbers(report)).collect()
     }
 
     /// What a run depends on besides its seed, in 64 bits: scenario, window, law and constants, and what the law
@@ -106,8 +106,9 @@ impl Place {
         let mut hasher = DefaultHasher::new();
         VERSION.hash(&mut hasher);
         self.text.hash(&mut hasher);
-        let window = &self.runs[period as usize].0.window;
-        format!("{:?} {period:?} {window:?}", self.situation.pattern).hash(&mut hasher);
+        let windows: Vec<_> =
+            self.runs.iter().flat_map(|(timeline, _)| &timeline.windows).collect();
+        format!("{:?} {period:?} {windows:?}", self.situation.pattern).hash(&mut hasher);
         format!("{:?}", row.named(self.situation)).hash(&mut hasher);
         format!("{from_cold:?}").hash(&mut hasher);
         if let Some(places) = row.queue_max() {

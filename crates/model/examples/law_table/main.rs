@@ -30,7 +30,7 @@ use self::known::{Known, OfPeriods};
 use self::row::Row;
 use self::runs::Job;
 use self::situation::SITUATIONS;
-use self::timeline::Period;
+use self::timeline::{Beginning, Period};
 
 type Failure = Box<dyn Error>;
 
@@ -59,7 +59,7 @@ type Quick = Vec<Vec<Vec<Numbers>>>;
 
 impl Tables {
     fn quick(&self) -> Result<Quick, Failure> {
-        let jobs: Vec<_> = self.jobs(&[Period::Cold], QUICK_SEEDS).collect();
+        let jobs: Vec<_> = self.jobs(&[Beginning::Cold], QUICK_SEEDS).collect();
         let mut finished = Vec::new();
         runs::run(&self.places, &self.rows, &jobs, |job, numbers| {
             finished.push((job, numbers));
@@ -68,7 +68,7 @@ impl Tables {
         finished.sort_by_key(|(job, _)| job.seed);
         let mut quick = vec![vec![Vec::new(); self.rows.len()]; self.places.len()];
         for (job, numbers) in finished {
-            quick[job.place][job.row].push(numbers);
+            quick[job.place][job.row].extend(numbers);
         }
         Ok(quick)
     }
@@ -76,22 +76,26 @@ impl Tables {
     /// Every run, seed by seed.
     fn jobs(
         &self,
-        periods: &'static [Period],
+        beginnings: &'static [Beginning],
         seeds: std::ops::RangeInclusive<u64>,
     ) -> impl Iterator<Item = Job> {
         let (places, rows) = (self.places.len(), self.rows.len());
         let of_seed = move |seed| {
             let places = (0..places).flat_map(move |place| (0..rows).map(move |row| (place, row)));
             places.flat_map(move |(place, row)| {
-                periods.iter().map(move |&period| Job { place, row, period, seed })
+                beginnings.iter().map(move |&beginning| Job { place, row, beginning, seed })
             })
         };
         seeds.flat_map(of_seed)
     }
 
-    fn key(&self, quick: &Quick, job: &Job) -> u64 {
-        let from_cold = &quick[job.place][job.row];
-        self.places[job.place].key(&self.rows[job.row], job.period, from_cold)
+    /// Under what a run's periods are kept.
+    fn keys(&self, quick: &Quick, job: &Job) -> impl Iterator<Item = (Period, (u64, u64))> {
+        let (place, row) = (&self.places[job.place], &self.rows[job.row]);
+        let key = |&period| (period, place.key(row, period, &quick[job.place][job.row]));
+        let seed = job.seed;
+        let keys: Vec<_> = job.beginning.periods().iter().map(key).collect();
+        keys.into_iter().map(move |(period, key)| (period, (key, seed)))
     }
 
     /// Whether the page's quick set is what the code does now.
@@ -162,22 +166,26 @@ impl Tables {
     ) -> Result<Vec<Vec<OfPeriods>>, Failure> {
         let mut cache = Cache::open(&workspace().join("target/law-table.txt"))?;
         let is_wanted = |job: &Job| known[job.place][job.row].is_none();
-        let wanted: Vec<_> = self.jobs(&Period::ALL, SEEDS).filter(is_wanted).collect();
+        let wanted: Vec<_> = self.jobs(&Beginning::ALL, SEEDS).filter(is_wanted).collect();
         let mut jobs = wanted.clone();
-        jobs.retain(|job| cache.get(self.key(quick, job), job.seed).is_none());
-        jobs.sort_by_key(|job| (self.rows[job.row].rank(), job.place, job.period, job.seed));
+        jobs.retain(|job| self.keys(quick, job).any(|(_, key)| cache.get(key).is_none()));
+        jobs.sort_by_key(|job| (self.rows[job.row].rank(), job.place, job.beginning, job.seed));
         eprintln!("{} runs to be made", jobs.len());
         runs::run(&self.places, &self.rows, &jobs, |job, numbers| {
-            let file = self.places[job.place].situation.file;
-            let what = format!("{file}, {}, {}", self.rows[job.row].name(), job.period.name());
-            Ok(cache.add((self.key(quick, &job), job.seed), numbers, &what)?)
+            let (file, law) = (self.places[job.place].situation.file, self.rows[job.row].name());
+            for ((period, key), numbers) in self.keys(quick, &job).zip(numbers) {
+                cache.add(key, numbers, &format!("{file}, {law}, {}", period.name()))?;
+            }
+            Ok(())
         })?;
 
         let mut runs =
             vec![vec![<[Vec<Numbers>; 3]>::default(); self.rows.len()]; self.places.len()];
         for job in wanted {
-            let numbers = cache.get(self.key(quick, &job), job.seed).ok_or("a run was lost")?;
-            runs[job.place][job.row][job.period as usize].push(numbers);
+            for (period, key) in self.keys(quick, &job) {
+                let numbers = cache.get(key).ok_or("a run was lost")?;
+                runs[job.place][job.row][period as usize].push(numbers);
+            }
         }
         let of_place = |(known, runs): (Vec<Option<OfPeriods>>, Vec<[Vec<Numbers>; 3]>)| {
             let laws = known.into_iter().zip(runs);

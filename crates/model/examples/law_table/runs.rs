@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use crate::Failure;
 use crate::cell::{Numbers, Place};
 use crate::row::Row;
-use crate::timeline::Period;
+use crate::timeline::Beginning;
 
 /// One run to be made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
     pub(crate) place: usize,
     pub(crate) row: usize,
-    pub(crate) period: Period,
+    pub(crate) beginning: Beginning,
     pub(crate) seed: u64,
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn run(
     places: &[Place],
     rows: &[Row],
     jobs: &[Job],
-    mut done: impl FnMut(Job, Numbers) -> Result<(), Failure>,
+    mut done: impl FnMut(Job, Vec<Numbers>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let next = AtomicUsize::new(0);
@@ -38,7 +38,7 @@ pub(crate) fn run(
             scope.spawn(move || {
                 while let Some(&job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let begun = Instant::now();
-                    let numbers = places[job.place].run(&rows[job.row], job.period, job.seed);
+                    let numbers = places[job.place].run(&rows[job.row], job.beginning, job.seed);
                     if send.send((job, numbers, begun.elapsed())).is_err() {
                         return;
                     }
@@ -54,7 +54,7 @@ pub(crate) fn run(
     })
 }
 
-/// How long runs took, by situation and period.
+/// How long runs took, by situation and beginning.
 struct Progress {
     cores: usize,
     kinds: Vec<Kind>,
@@ -80,7 +80,7 @@ impl Progress {
     }
 
     fn kind(kinds: &mut Vec<Kind>, job: Job) -> &mut Kind {
-        let index = job.place * Period::ALL.len() + job.period as usize;
+        let index = job.place * Beginning::ALL.len() + job.beginning as usize;
         if index >= kinds.len() {
             kinds.resize(index + 1, Kind::default());
         }
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn the_time_left_is_by_the_mean_of_each_kind() {
-        let job = |period| Job { place: 0, row: 0, period, seed: 1 };
-        let jobs = [job(Period::Cold), job(Period::Cold), job(Period::Steady), job(Period::Steady)];
+        let job = |beginning| Job { place: 0, row: 0, beginning, seed: 1 };
+        let jobs = [Beginning::Cold, Beginning::Cold, Beginning::Calm, Beginning::Calm].map(job);
         let mut progress = Progress::new(&jobs, 2);
         progress.finished(jobs[0], Duration::from_secs(1));
         // One more of 1 s, and two of which nothing is known, on two cores.

@@ -16,7 +16,28 @@ pub(crate) enum Pattern {
     Part(Range<Duration>),
 }
 
-/// What is measured of an overload, in a run of its own.
+/// How a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Beginning {
+    /// With the overload.
+    Cold,
+    /// With a calm.
+    Calm,
+}
+
+impl Beginning {
+    pub(crate) const ALL: [Self; 2] = [Self::Cold, Self::Calm];
+
+    /// What is measured of such a run, one after the other.
+    pub(crate) const fn periods(self) -> &'static [Period] {
+        match self {
+            Self::Cold => &[Period::Cold],
+            Self::Calm => &[Period::AfterCalm, Period::Steady],
+        }
+    }
+}
+
+/// What is measured of an overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Period {
     /// The first minute, which is that of the run too.
@@ -46,15 +67,15 @@ const STEADY: Duration = Duration::from_secs(1200);
 /// By then a file has come to its load.
 const STEPPED: Duration = Duration::from_secs(30);
 
-/// A run, and what is measured of it.
+/// A run, and what is measured of it: a window for each period.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     pub(crate) scenario: Scenario,
-    pub(crate) window: Range<Duration>,
+    pub(crate) windows: Vec<Range<Duration>>,
 }
 
 impl Timeline {
-    pub(crate) fn new(mut scenario: Scenario, pattern: &Pattern, period: Period) -> Self {
+    pub(crate) fn new(mut scenario: Scenario, pattern: &Pattern, beginning: Beginning) -> Self {
         if let Pattern::Constant { calm } = *pattern {
             scenario.clients.iter_mut().for_each(|client| begin_with(&mut client.load, calm));
         }
@@ -63,12 +84,13 @@ impl Timeline {
             Pattern::Constant { .. } | Pattern::Step => STEPPED..STEPPED + FIRST,
         };
         let first = part.end - part.start;
-        let (from, window) = match period {
-            Period::Cold => (Duration::ZERO, Duration::ZERO..first),
-            Period::AfterCalm => (CALM, CALM..CALM + first),
-            Period::Steady => (CALM, CALM + first..CALM + first + STEADY),
+        let (from, windows, end) = match beginning {
+            Beginning::Cold => (Duration::ZERO, vec![Duration::ZERO..first], first),
+            Beginning::Calm => {
+                let (then, end) = (CALM + first, CALM + first + STEADY);
+                (CALM, vec![CALM..then, then..end], end)
+            }
         };
-        let end = window.end;
         let times = ((end - from).as_secs() / first.as_secs()) as u32;
         for client in &mut scenario.clients {
             match &mut client.load {
@@ -83,7 +105,7 @@ impl Timeline {
             stage.stretch = stage.stretch.repeated(part.clone(), from, times);
         }
         (scenario.warm_up, scenario.duration) = (Duration::ZERO, end);
-        Self { scenario, window }
+        Self { scenario, windows }
     }
 }
 
@@ -126,9 +148,9 @@ mod tests {
 
     const S: Duration = Duration::from_secs(1);
 
-    fn timeline(file: &str, period: Period) -> Timeline {
+    fn timeline(file: &str, beginning: Beginning) -> Timeline {
         let situation = SITUATIONS.iter().find(|situation| situation.file == file).unwrap();
-        Timeline::new(situation.load().unwrap().0, &situation.pattern, period)
+        Timeline::new(situation.load().unwrap().0, &situation.pattern, beginning)
     }
 
     fn rate(timeline: &Timeline, client: usize, seconds: u32) -> f64 {
@@ -141,12 +163,12 @@ mod tests {
     #[test]
     fn from_cold_the_overload_is_there_at_once() {
         for (file, load) in [("ten-fold", 4000.0), ("bimodal", 810.0)] {
-            let cold = timeline(file, Period::Cold);
+            let cold = timeline(file, Beginning::Cold);
             assert_eq!([0, 59].map(|at| rate(&cold, 0, at)), [load; 2], "{file}");
-            assert_eq!(cold.window, Duration::ZERO..60 * S);
+            assert_eq!(cold.windows, [Duration::ZERO..60 * S]);
         }
-        assert_eq!(rate(&timeline("ramp", Period::Cold), 0, 50), 1200.0);
-        let slow = timeline("slow-dependency", Period::Cold);
+        assert_eq!(rate(&timeline("ramp", Beginning::Cold), 0, 50), 1200.0);
+        let slow = timeline("slow-dependency", Beginning::Cold);
         assert_eq!(
             [0, 29, 30, 59].map(|at| slow.scenario.stages[0].stretch.value(at * S)),
             [5.0, 5.0, 1.0, 1.0]
@@ -156,15 +178,13 @@ mod tests {
     #[test]
     fn a_calm_of_ten_minutes_comes_before_a_minute_and_twenty_of_overload() {
         for (file, calm, load) in [("ten-fold", 120.0, 4000.0), ("bimodal", 120.0, 810.0)] {
-            let run = timeline(file, Period::Steady);
+            let run = timeline(file, Beginning::Calm);
             let rates = [0, 599, 600, 660, 1859].map(|at| rate(&run, 0, at));
             assert_eq!(rates, [calm, calm, load, load, load], "{file}");
-            assert_eq!(run.window, 660 * S..1860 * S);
-            let first = timeline(file, Period::AfterCalm);
-            assert_eq!([599, 600].map(|at| rate(&first, 0, at)), [calm, load], "{file}");
-            assert_eq!((first.window, first.scenario.duration), (600 * S..660 * S, 660 * S));
+            assert_eq!(run.windows, [600 * S..660 * S, 660 * S..1860 * S]);
+            assert_eq!(run.scenario.duration, 1860 * S);
         }
-        let shop = timeline("one-bottleneck", Period::Steady);
+        let shop = timeline("one-bottleneck", Beginning::Calm);
         assert_eq!(
             [(0, 599), (0, 600), (1, 600)].map(|(client, at)| rate(&shop, client, at)),
             [100.0, 4000.0, 100.0]
@@ -173,14 +193,14 @@ mod tests {
 
     #[test]
     fn a_load_that_changes_comes_again_and_again() {
-        let ramp = timeline("ramp", Period::Steady);
+        let ramp = timeline("ramp", Beginning::Calm);
         for round in [0, 1, 10] {
             let rates = [0, 50, 100].map(|at| rate(&ramp, 0, 600 + 120 * round + at));
             assert_eq!(rates, [120.0, 1200.0, 120.0], "{round}");
         }
-        assert_eq!(ramp.window, 720 * S..1920 * S);
+        assert_eq!(ramp.windows, [600 * S..720 * S, 720 * S..1920 * S]);
         let Load::Closed { users, .. } =
-            &timeline("spike", Period::Steady).scenario.clients[0].load
+            &timeline("spike", Beginning::Calm).scenario.clients[0].load
         else {
             panic!("a closed load");
         };
