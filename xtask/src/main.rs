@@ -62,7 +62,7 @@ enum Chore {
         /// Run the laws whose quick set has changed, and write the tables of docs/LAWS.md and docs/LAWS-TABLES.md anew
         #[arg(long)]
         all: bool,
-        /// The same, but run all laws (two hours)
+        /// The same, but run all laws (an hour)
         #[arg(long, conflicts_with = "all")]
         anew: bool,
     },

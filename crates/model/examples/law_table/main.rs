@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run -p tamarisk-model --example law_table check             # a minute: compare the quick set
 //! cargo run --release -p tamarisk-model --example law_table all     # run what has changed, write the pages
-//! cargo run --release -p tamarisk-model --example law_table anew    # up to two hours: run everything
+//! cargo run --release -p tamarisk-model --example law_table anew    # an hour: run everything
 //! ```
 //! Each situation is a file in `scenarios/`, so that `tamarisk sim compare` shows more of any of them.
 //! The quick set, two seeds of the first minute from cold, is always run. What a law did in a
