@@ -18,18 +18,8 @@ trap 'kill "${pids[@]}" 2>/dev/null || true; wait; rm -rf "$folder"' EXIT
 upstream=127.0.0.1:18491 address=127.0.0.1:18492
 counts=$folder/counts
 
-fail() {
-    echo "$1" >&2
-    cat "$folder/said" "$folder/error.log" >&2 2>/dev/null || true
-    exit 1
-}
-
-# Whoever listens already would be measured instead. 7: there is no connection.
-for place in "$upstream" "$address"; do
-    status=0
-    curl -s -o /dev/null --max-time 5 "http://$place/" || status=$?
-    ((status == 7)) || fail "$place is in use"
-done
+. "$(dirname "$0")/common.sh"
+check_free "$upstream" "$address"
 
 cat > "$folder/nginx.conf" <<CONF
 daemon off; worker_processes 1; pid $folder/nginx.pid; error_log $folder/error.log;

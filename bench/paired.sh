@@ -24,18 +24,8 @@ trap 'kill "${pids[@]}" ${server:+"$server"} 2>/dev/null || true; wait; rm -rf "
 upstream=127.0.0.1:18391 address=127.0.0.1:18392
 ticks=$(getconf CLK_TCK)
 
-fail() {
-    echo "$1" >&2
-    cat "$folder/said" "$folder/error.log" >&2 2>/dev/null || true
-    exit 1
-}
-
-# Whoever listens already would be measured instead. 7: there is no connection.
-for place in "$upstream" "$address"; do
-    status=0
-    curl -s -o /dev/null --max-time 5 "http://$place/" || status=$?
-    ((status == 7)) || fail "$place is in use"
-done
+. "$(dirname "$0")/common.sh"
+check_free "$upstream" "$address"
 
 mkdir "$folder/public"
 head -c 1024 /dev/urandom > "$folder/public/1k"

@@ -59,7 +59,7 @@ enum Chore {
     Config,
     /// The quick set of docs/LAWS-TABLES.md is what the laws do
     Tables {
-        /// Run the laws whose quick set has changed, and write the tables of docs/LAWS.md and docs/LAWS-TABLES.md anew
+        /// Run the laws whose rows have another key, and write the tables of docs/LAWS.md and docs/LAWS-TABLES.md anew
         #[arg(long)]
         all: bool,
         /// The same, but run all laws (an hour)

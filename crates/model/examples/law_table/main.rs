@@ -7,8 +7,9 @@
 //! ```
 //! Each situation is a file in `scenarios/`, so that `tamarisk sim compare` shows more of any of them.
 //! The quick set, two seeds of the first minute from cold, is always run. What a law did in a
-//! situation is taken from the page if the page's quick set says what the law does now. What is run
-//! is kept in `target/law-table.txt` too, so that it can be interrupted.
+//! situation is taken from the page if its key there is that of now: the scenario, the constants, and
+//! the quick set to the last bit. What is run is kept in `target/law-table.txt` too, so that it can
+//! be interrupted.
 
 mod cache;
 mod cell;
@@ -118,13 +119,15 @@ impl Tables {
         let quick_runs = self.quick()?;
         let quick = table::quick(&self.rows, &SITUATIONS, &quick_runs);
         let page = fs::read_to_string(tables_page())?;
-        let known = if keep { self.unchanged(&page, &quick)? } else { self.nothing() };
+        let keys = self.keys_of_rows(&quick_runs);
+        let known = if keep { self.unchanged(&page, &keys)? } else { self.nothing() };
         let all = self.complete(&quick_runs, known)?;
 
         let situations = SITUATIONS.iter().zip(&all);
         let situations: String =
             situations.map(|(it, sheet)| table::situation(&self.rows, it, sheet)).collect();
         let page = page::with_section(&page, "quick", &quick)?;
+        let page = page::with_section(&page, "keys", &keys)?;
         fs::write(tables_page(), page::with_section(&page, "situations", &situations)?)?;
 
         let laws = workspace().join("docs/LAWS.md");
@@ -141,15 +144,25 @@ impl Tables {
         vec![vec![None; self.rows.len()]; self.places.len()]
     }
 
-    /// What `page` says of each law in each situation, if its quick set says the same as `quick`.
-    fn unchanged(&self, page: &str, quick: &str) -> Result<Vec<Vec<Option<OfPeriods>>>, Failure> {
-        let (before, now) = (page::cells(page::section(page, "quick")?), page::cells(quick));
+    /// As the page has them: what each law's row in each situation depends on.
+    fn keys_of_rows(&self, quick: &Quick) -> String {
+        let of_place = |(place, quick): (&Place, &Vec<Vec<Numbers>>)| {
+            let laws = self.rows.iter().zip(quick);
+            laws.map(|(row, from_cold)| place.key(row, Period::Cold, from_cold)).collect()
+        };
+        let keys: Vec<_> = self.places.iter().zip(quick).map(of_place).collect();
+        table::keys(&self.rows, &SITUATIONS, &keys)
+    }
+
+    /// What `page` says of each law in each situation, if its key there is the same as in `keys`.
+    fn unchanged(&self, page: &str, keys: &str) -> Result<Vec<Vec<Option<OfPeriods>>>, Failure> {
+        let (before, now) = (page::cells(page::section(page, "keys")?), page::cells(keys));
         let situations = page::section(page, "situations")?;
         let mut known = self.nothing();
         for (sheet, situation) in known.iter_mut().zip(&SITUATIONS) {
             for (of_law, row) in sheet.iter_mut().zip(&self.rows) {
                 let cell = (row.name(), situation.file.to_owned());
-                if before.get(&cell).is_some_and(|numbers| now.get(&cell) == Some(numbers)) {
+                if before.get(&cell).is_some_and(|key| now.get(&cell) == Some(key)) {
                     *of_law = table::read(situations, row, situation)
                         .filter(|known| known.iter().all(|known| known.seeds == SEEDS.count()));
                 }

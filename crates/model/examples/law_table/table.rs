@@ -160,6 +160,23 @@ pub(crate) fn quick(rows: &[Row], situations: &[Situation], all: &[Vec<Vec<Numbe
     text
 }
 
+/// The key of each law in each situation.
+pub(crate) fn keys(rows: &[Row], situations: &[Situation], keys: &[Vec<u64>]) -> String {
+    let mut text = String::from("| law |");
+    situations.iter().for_each(|it| write!(text, " {} |", it.file).expect("a string grows"));
+    text += "\n|";
+    text += &" --- |".repeat(situations.len() + 1);
+    text.push('\n');
+    for (index, row) in rows.iter().enumerate() {
+        write!(text, "| {} |", row.name()).expect("a string grows");
+        for of_place in keys {
+            write!(text, " {:016x} |", of_place[index]).expect("a string grows");
+        }
+        text.push('\n');
+    }
+    text
+}
+
 fn shown(row: &Row) -> String {
     let name = row.name();
     if row.is_default() { format!("**{name}**") } else { name }
