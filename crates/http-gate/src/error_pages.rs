@@ -91,16 +91,26 @@ impl ErrorPages {
     ) -> Option<String> {
         let page = self.0.read().get(&status.as_u16()).map(Arc::clone)?;
         let retry_after = retry_after.map(|seconds| seconds.to_string());
-        let mut filled = page.replace("{{status}}", status.as_str());
-        for (name, value) in [
-            ("{{reason}}", reason),
-            ("{{request_id}}", request_id.unwrap_or("-")),
-            ("{{retry_after}}", retry_after.as_deref().unwrap_or("-")),
-        ] {
-            filled = filled.replace(name, value);
-        }
-        Some(filled)
+        Some(fill_in(&page, status, reason, request_id, retry_after.as_deref()))
     }
+}
+
+/// `page` with these in the places of its names; a dash where there is none. They have to be plain:
+/// nothing is escaped.
+pub fn fill_in(
+    page: &str,
+    status: StatusCode,
+    reason: &str,
+    request_id: Option<&str>,
+    retry_after: Option<&str>,
+) -> String {
+    let values = [
+        ("{{status}}", status.as_str()),
+        ("{{reason}}", reason),
+        ("{{request_id}}", request_id.unwrap_or("-")),
+        ("{{retry_after}}", retry_after.unwrap_or("-")),
+    ];
+    values.into_iter().fold(page.to_owned(), |page, (name, value)| page.replace(name, value))
 }
 
 /// What stands in double braces in a page.

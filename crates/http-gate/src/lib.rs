@@ -16,7 +16,7 @@ mod rejection;
 mod timeout;
 
 pub use deadline::Deadline;
-pub use error_pages::{ErrorPageError, ErrorPages};
+pub use error_pages::{ErrorPageError, ErrorPages, fill_in};
 pub use grpc::{grpc_failure, grpc_overdue, grpc_rejected, is_grpc};
 pub use hold::{HeldOutcome, Hold, READY_BYTES};
 pub use message::{Details, Form, Message, error_page};

@@ -154,19 +154,14 @@ impl Message {
 }
 
 /// The built-in page about an answer with this status, for a client whose `Accept` field asks for
-/// HTML. If the request `can_reload`, the page loads itself again after `retry_after` seconds.
-pub fn error_page(
-    status: StatusCode,
-    accept: Option<&[u8]>,
-    can_reload: bool,
-    retry_after: Option<u64>,
-) -> Option<String> {
+/// HTML.
+pub fn error_page(status: StatusCode, accept: Option<&[u8]>) -> Option<String> {
     let reason = match status {
         StatusCode::SERVICE_UNAVAILABLE => "overloaded",
         _ => status.canonical_reason().unwrap_or("error"),
     };
-    let Form::Html { can_reload } = Form::accepted(accept, can_reload) else { return None };
-    Some(page(status, reason, None, retry_after.filter(|_| can_reload)))
+    let is_html = matches!(Form::accepted(accept, false), Form::Html { .. });
+    is_html.then(|| page(status, reason, None, None))
 }
 
 #[cfg(test)]

@@ -182,7 +182,6 @@ pub(crate) struct Wish {
     accepted: [bool; 3],
     accept: Option<HeaderValue>,
     is_head: bool,
-    is_get: bool,
 }
 
 impl Wish {
@@ -191,7 +190,6 @@ impl Wish {
             accepted: accepted(headers),
             accept: headers.get(ACCEPT).cloned(),
             is_head: method == Method::HEAD,
-            is_get: method == Method::GET,
         }
     }
 }
@@ -204,7 +202,7 @@ pub(crate) fn for_people(mut answer: Answer, wish: &Wish) -> Answer {
         return answer;
     }
     let accept = wish.accept.as_ref().map(HeaderValue::as_bytes);
-    if let Some(page) = error_page(status, accept, wish.is_get, None) {
+    if let Some(page) = error_page(status, accept) {
         let fields = answer.headers_mut();
         fields.insert(CONTENT_TYPE, HTML);
         fields.insert(CONTENT_LENGTH, page.len().into());

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use http::header::{HeaderName, RETRY_AFTER};
 use memchr::memmem;
+use tamarisk_http_gate::fill_in;
 
 use crate::answer::Answer;
 use crate::page::{Content, Page};
@@ -26,22 +27,12 @@ pub(crate) fn filled(page: &Page, answer: &Answer) -> Option<Bytes> {
     }
     let text = std::str::from_utf8(bytes).ok()?;
     let status = answer.status();
-    let field = |name: HeaderName| {
-        let value = answer.headers().get(name).and_then(|value| value.to_str().ok());
-        value.unwrap_or("-")
-    };
+    let field = |name: HeaderName| answer.headers().get(name)?.to_str().ok();
     let reason = match answer.extensions().get() {
         Some(&ShortReason(reason)) => reason,
         None => status.canonical_reason().unwrap_or("-"),
     };
-    // Nothing of it needs to be escaped: ids of requests are plain, the rest is ours.
-    let values = [
-        ("{{status}}", status.as_str()),
-        ("{{reason}}", reason),
-        ("{{request_id}}", field(REQUEST_ID)),
-        ("{{retry_after}}", field(RETRY_AFTER)),
-    ];
-    let fill = |text: String, (name, value): (&str, &str)| text.replace(name, value);
-    let filled = values.into_iter().fold(text.to_owned(), fill);
+    // Ids of requests are plain, the rest is ours.
+    let filled = fill_in(text, status, reason, field(REQUEST_ID), field(RETRY_AFTER));
     (filled != text).then(|| filled.into())
 }
