@@ -14,6 +14,7 @@ use tamarisk_http_gate::{Deadline, Patience};
 
 use crate::body_error::ClientBodyError;
 use crate::guard::{Limits, Violation};
+use crate::h2::trailers::remove_mark;
 
 /// How much of a body that nobody wants is read, and for how long: what a client has sent by the
 /// time that it could be told.
@@ -136,7 +137,10 @@ impl Upload {
             ready!(self.patience.poll_over(self.limits.patience(), cx));
             return Poll::Ready(Some(Err(ClientBodyError::Slow(Violation::BodyTooSlow))));
         };
-        let frame = frame.transpose()?;
+        let mut frame = frame.transpose()?;
+        if let Some(frame) = &mut frame {
+            remove_mark(frame);
+        }
         let length = frame.as_ref().map_or(0, length);
         self.bytes = self.bytes.saturating_add(length as u64);
         self.patience.moved(length, self.limits.patience());

@@ -4,6 +4,7 @@
 mod running_stream;
 pub(crate) mod send_memory;
 pub(crate) mod stream;
+pub(crate) mod trailers;
 mod write_progress;
 
 use std::future::poll_fn;

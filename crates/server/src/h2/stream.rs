@@ -4,19 +4,25 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::h1::wire::Wire;
+use crate::h2::trailers::TrailerGuard;
 use crate::transport::outlet::Outlet;
 use crate::transport::stream::Paced;
 use crate::tunnel::Rejoined;
 
-/// A client's stream that tells whether the client takes what is written.
+/// A client's stream that tells whether the client takes what is written, and marks the trailers
+/// that come.
 pub(crate) struct H2Stream<T> {
     stream: Rejoined<Paced<T>>,
     unsent: Unsent,
+    trailers: TrailerGuard,
+    /// What the guard has put in place of what came.
+    replaced: Bytes,
 }
 
 /// Whether a client's socket takes no more at present.
@@ -33,7 +39,8 @@ impl<T: AsyncRead + Outlet> H2Stream<T> {
     /// Of a connection on which the preface has been seen.
     pub(crate) fn of(wire: Wire<T>) -> Self {
         let (stream, read) = wire.into_parts();
-        Self { stream: Rejoined { read, stream }, unsent: Unsent::default() }
+        let (stream, unsent) = (Rejoined { read, stream }, Unsent::default());
+        Self { stream, unsent, trailers: TrailerGuard::new(), replaced: Bytes::new() }
     }
 
     pub(crate) fn unsent(&self) -> Unsent {
@@ -54,11 +61,26 @@ impl<T: Unpin> H2Stream<T> {
 
 impl<T: AsyncRead + Unpin> AsyncRead for H2Stream<T> {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let Self { stream, trailers, replaced, .. } = self.get_mut();
+        let before = buf.filled().len();
+        // Nothing in the buffer would mean the end.
+        while replaced.is_empty() {
+            ready!(Pin::new(&mut *stream).poll_read(cx, buf))?;
+            let read = &buf.filled()[before..];
+            let (passed, behind) = trailers.follow(read);
+            *replaced = Bytes::from(behind);
+            if passed > 0 || read.is_empty() {
+                buf.set_filled(before + passed);
+                return Poll::Ready(Ok(()));
+            }
+            buf.set_filled(before);
+        }
+        buf.put_slice(&replaced.split_to(replaced.len().min(buf.remaining())));
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -1,0 +1,248 @@
+//! The guard by itself: which bytes it passes on, and what it makes of trailers.
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+
+const PREFACE: &[u8; PREFACE_BYTES] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const SETTINGS: u8 = 4;
+const NO_FLAGS: u8 = 0;
+const END: u8 = END_HEADERS | END_STREAM;
+
+/// `:path: /` of the static table.
+const PATH: u8 = 0x84;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let head = FrameHead { length: payload.len(), kind, flags, stream };
+    [&head.bytes()[..], payload].concat()
+}
+
+/// The head of a request on a stream that stays open.
+fn opening(stream: u32) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS, stream, &[PATH])
+}
+
+/// What h2 reads of a client that sends these frames in pieces of the given lengths.
+fn read_in(frames: &[u8], mut lengths: impl FnMut() -> usize) -> Vec<u8> {
+    let sent = [PREFACE, frames].concat();
+    let (mut guard, mut rest, mut read) = (TrailerGuard::new(), &sent[..], Vec::new());
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(lengths().clamp(1, rest.len()));
+        let (passed, replaced) = guard.follow(piece);
+        read.extend_from_slice(&piece[..passed]);
+        read.extend_from_slice(&replaced);
+        rest = behind;
+    }
+    assert_eq!(read[..PREFACE_BYTES], *PREFACE);
+    read.split_off(PREFACE_BYTES)
+}
+
+/// h2 reads `expected` of a client that sends `frames`, wherever these are cut.
+#[track_caller]
+fn check(frames: &[Vec<u8>], expected: &[Vec<u8>]) {
+    let (frames, expected) = (frames.concat(), expected.concat());
+    for cut in 1..PREFACE_BYTES + frames.len() {
+        let mut lengths = [cut, usize::MAX].into_iter().cycle();
+        let read = read_in(&frames, || lengths.next().expect("it has no end"));
+        assert_eq!(read, expected, "cut at {cut}");
+    }
+    assert_eq!(read_in(&frames, || 1), expected, "byte by byte");
+}
+
+#[test]
+fn trailers_begin_with_the_mark() {
+    let data = frame(DATA, NO_FLAGS, 1, b"body");
+    check(
+        &[opening(1), data.clone(), frame(HEADERS, END, 1, b"trailers"), opening(3)],
+        &[opening(1), data, frame(HEADERS, END, 1, b"\xa6trailers"), opening(3)],
+    );
+    check(
+        &[opening(1), frame(HEADERS, END, 1, b"")],
+        &[opening(1), frame(HEADERS, END, 1, b"\xa6")],
+    );
+}
+
+#[test]
+fn trailers_that_do_not_end_the_stream_still_do_not() {
+    let marked = frame(HEADERS, END_HEADERS, 1, b"\xa6trailers");
+    check(&[opening(1), frame(HEADERS, END_HEADERS, 1, b"trailers")], &[opening(1), marked]);
+}
+
+#[test]
+fn table_size_updates_stay_in_front_of_the_mark() {
+    for (block, marked) in [
+        (&b"\x20field"[..], &b"\x20\xa6field"[..]),
+        (b"\x20\x3f\xe1\x1ffield", b"\x20\x3f\xe1\x1f\xa6field"),
+        (b"\x3e", b"\x3e\xa6"),
+        (b"\x3f\xe1", b"\x3f\xe1\xa6"),
+    ] {
+        check(
+            &[opening(1), frame(HEADERS, END, 1, block)],
+            &[opening(1), frame(HEADERS, END, 1, marked)],
+        );
+    }
+}
+
+#[test]
+fn padding_and_priority_are_left_out() {
+    let marked = [opening(1), frame(HEADERS, END, 1, b"\xa6field")];
+    for (flags, payload) in [
+        (PADDED, &b"\x02field\0\0"[..]),
+        (PRIORITY, b"\0\0\0\0\x10field"),
+        (PADDED | PRIORITY, b"\x01\0\0\0\0\x10field\0"),
+    ] {
+        check(&[opening(1), frame(HEADERS, END | flags, 1, payload)], &marked);
+    }
+}
+
+#[test]
+fn padding_beyond_the_frame_is_not_mended() {
+    for (flags, payload) in [
+        (PADDED, &b"\x06field"[..]),
+        (PADDED, b""),
+        (PRIORITY, b"\0\0\0\0"),
+        (PADDED | PRIORITY, b"\x01\0\0\0\0\x10"),
+    ] {
+        check(
+            &[opening(1), frame(HEADERS, END | flags, 1, payload)],
+            &[opening(1), frame(HEADERS, END_HEADERS | flags, 1, payload)],
+        );
+    }
+}
+
+#[test]
+fn trailers_in_several_frames_become_one() {
+    let frames = [
+        frame(HEADERS, END_STREAM | PADDED, 1, b"\x01trai\0"),
+        frame(CONTINUATION, NO_FLAGS, 1, b""),
+        frame(CONTINUATION, END_HEADERS, 1, b"lers"),
+    ];
+    check(
+        &[&[opening(1)], &frames[..], &[opening(3)]].concat(),
+        &[opening(1), frame(HEADERS, END, 1, b"\xa6trailers"), opening(3)],
+    );
+}
+
+#[test]
+fn trailers_that_are_continued_by_something_else_lose_their_end() {
+    for next in [
+        frame(SETTINGS, NO_FLAGS, 0, b""),
+        frame(CONTINUATION, END_HEADERS, 3, b"x"),
+        frame(HEADERS, END, 1, b"x"),
+    ] {
+        let read =
+            read_in(&[opening(1), frame(HEADERS, END_STREAM, 1, b"a"), next].concat(), || {
+                usize::MAX
+            });
+        let lost = [opening(1), frame(HEADERS, NO_FLAGS, 1, b"a")].concat();
+        assert!(read.starts_with(&lost), "{read:?}");
+    }
+}
+
+#[test]
+fn trailers_that_fill_one_frame_are_the_longest_that_are_marked() {
+    let most = PAYLOAD_BYTES_MAX - 1;
+    let half = most / 2;
+    let block = vec![b'x'; most + 1];
+    let marked = |bytes: &[u8]| frame(HEADERS, END, 1, &[&[MARK][..], bytes].concat());
+    let in_two = |length: usize| {
+        let (first, second) = block[..length].split_at(half);
+        let end = if length > most { NO_FLAGS } else { END_STREAM };
+        let sent =
+            [frame(HEADERS, END_STREAM, 1, first), frame(CONTINUATION, END_HEADERS, 1, second)]
+                .concat();
+        let lost = [frame(HEADERS, end, 1, first), sent[HEAD_BYTES + half..].to_vec()].concat();
+        (sent, lost)
+    };
+    for (sent, expected) in [
+        (frame(HEADERS, END, 1, &block[..most]), marked(&block[..most])),
+        (frame(HEADERS, END, 1, &block), frame(HEADERS, END_HEADERS, 1, &block)),
+        (in_two(most).0, marked(&block[..most])),
+        in_two(most + 1),
+    ] {
+        for length in [7, 1000, usize::MAX] {
+            let read = read_in(&[opening(1), sent.clone()].concat(), || length);
+            assert!(read == [opening(1), expected.clone()].concat(), "in pieces of {length}");
+        }
+    }
+}
+
+#[test]
+fn no_more_is_held_than_one_frame() {
+    let mut guard = TrailerGuard::new();
+    guard.follow(&[&PREFACE[..], &opening(1)].concat());
+    let (mut held, mut frame) = (0, frame(HEADERS, END_STREAM, 1, b""));
+    for _ in 0..100 {
+        guard.follow(&frame);
+        held = held.max(guard.held.len());
+        frame = self::frame(CONTINUATION, NO_FLAGS, 1, &[b'x'; 4096]);
+    }
+    assert!((4096..PAYLOAD_BYTES_MAX + FRAMES_MAX * HEAD_BYTES).contains(&held), "{held}");
+    assert_eq!(guard.held.len(), 0, "it has let go");
+}
+
+#[test]
+fn as_many_frames_are_joined_as_h2_takes() {
+    for (continuations, end) in [(6, END), (7, END_HEADERS)] {
+        let mut frames = vec![opening(1), frame(HEADERS, END_STREAM, 1, b"a")];
+        frames.extend((1..continuations).map(|_| frame(CONTINUATION, NO_FLAGS, 1, b"")));
+        frames.push(frame(CONTINUATION, END_HEADERS, 1, b""));
+        let read = read_in(&frames.concat(), || usize::MAX);
+        let trailers = FrameHead::read(&read[opening(1).len()..]).unwrap();
+        assert_eq!(trailers.has(END_STREAM), end == END);
+    }
+}
+
+#[test]
+fn what_comes_on_a_stream_that_its_client_has_ended_passes() {
+    let late = frame(HEADERS, END, 1, &[PATH]);
+    for end in [
+        vec![frame(HEADERS, END, 1, &[PATH])],
+        vec![opening(1), frame(DATA, END_STREAM, 1, b"")],
+        vec![opening(1), frame(RST_STREAM, NO_FLAGS, 1, &[0; 4])],
+    ] {
+        let frames = [&end[..], std::slice::from_ref(&late)].concat();
+        check(&frames, &frames);
+    }
+    let marked = frame(HEADERS, END, 1, &[MARK, b'a']);
+    check(&[opening(1), frame(HEADERS, END, 1, b"a"), late.clone()], &[opening(1), marked, late]);
+}
+
+#[test]
+fn more_streams_than_are_remembered_stay_open() {
+    let streams = OPEN_MAX as u32 * 3;
+    let opened = (0..streams).flat_map(|index| opening(2 * index + 1)).collect::<Vec<_>>();
+    for index in 0..streams {
+        let trailers = frame(HEADERS, END, 2 * index + 1, b"a");
+        let read = read_in(&[&opened[..], &trailers].concat(), || usize::MAX);
+        let expected = frame(HEADERS, END, 2 * index + 1, b"\xa6a");
+        assert!(read == [&opened[..], &expected].concat(), "stream {index}");
+    }
+    let mut guard = TrailerGuard::new();
+    guard.follow(&[&PREFACE[..], &opened].concat());
+    assert!(guard.open.open.capacity() <= OPEN_MAX);
+}
+
+#[test]
+fn whatever_has_no_trailers_passes_unchanged() {
+    let mut random = StdRng::seed_from_u64(1);
+    for _ in 0..300 {
+        let mut frames = Vec::new();
+        for stream in 0..random.random_range(1..20) {
+            let mut payload = vec![0; random.random_range(0..100)];
+            random.fill(&mut payload[..]);
+            // Streams ended at once, streams with a body, and frames of other kinds.
+            match random.random_range(0..3) {
+                0 => frames.extend(frame(HEADERS, random.random(), 2 * stream + 1, &payload)),
+                1 => {
+                    frames.extend(opening(2 * stream + 1));
+                    frames.extend(frame(DATA, random.random(), 2 * stream + 1, &payload));
+                }
+                _ => frames.extend(frame(random.random_range(2..=255), 0, stream, &payload)),
+            }
+        }
+        let read = read_in(&frames, || random.random_range(1..40));
+        assert!(read == frames, "{frames:?}");
+    }
+}
