@@ -8,6 +8,7 @@
 #[path = "../../../../fuzz/input.rs"]
 #[allow(dead_code, reason = "other crates use its other part")]
 mod input;
+pub mod trailers;
 pub mod watch;
 
 #[cfg(test)]
@@ -21,5 +22,10 @@ mod tests {
     #[test]
     fn the_watch_judges_alike_however_requests_are_cut() {
         replay("watch", super::watch::check);
+    }
+
+    #[test]
+    fn trailers_are_marked_however_frames_are_cut() {
+        replay("trailers", super::trailers::check);
     }
 }

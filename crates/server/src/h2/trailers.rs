@@ -108,8 +108,8 @@ impl TrailerGuard {
                 self.held = if is_all { held } else { behind.to_vec() };
                 return ready;
             };
-            if trailers.first.has(END_STREAM) {
-                self.open.end(trailers.first.stream);
+            if trailers.ends {
+                self.open.end(trailers.stream);
             }
             ready.extend_from_slice(&trailers.replacement);
             self.passing = trailers.passing;
@@ -159,7 +159,9 @@ impl OpenStreams {
 
 /// What begins with a HEADERS frame on an open stream.
 struct Trailers {
-    first: FrameHead,
+    stream: u32,
+    /// Whether h2 reads that they end their stream.
+    ends: bool,
     /// To be read in place of the bytes of that `length`.
     replacement: Vec<u8>,
     length: usize,
@@ -182,10 +184,10 @@ impl Trailers {
             }
             length += HEAD_BYTES + head.length;
             if head.has(END_HEADERS) {
-                let marked = marked(first, bytes.get(..length)?);
-                let marked =
-                    marked.map(|replacement| Self { first, replacement, length, passing: 0 });
-                return Some(marked.unwrap_or_else(|| Self::without_end(first)));
+                return Some(match marked(first, bytes.get(..length)?) {
+                    Some(replacement) => Self::of(first, replacement, length),
+                    None => Self::without_end(first),
+                });
             }
         }
         Some(Self::without_end(first))
@@ -195,7 +197,12 @@ impl Trailers {
     fn without_end(first: FrameHead) -> Self {
         let head = FrameHead { flags: first.flags & !END_STREAM, ..first };
         let replacement = head.bytes().to_vec();
-        Self { first, replacement, length: HEAD_BYTES, passing: first.length }
+        Self { passing: first.length, ..Self::of(head, replacement, HEAD_BYTES) }
+    }
+
+    fn of(head: FrameHead, replacement: Vec<u8>, length: usize) -> Self {
+        let ends = head.has(END_STREAM);
+        Self { stream: head.stream, ends, replacement, length, passing: 0 }
     }
 }
 
