@@ -62,13 +62,15 @@ impl Certificates {
         &self.expires
     }
 
-    /// The first certificate for `name` that can be signed for by one of `schemes`.
+    /// The first certificate for `name`, with a dot at its end or without, that can be signed for by
+    /// one of `schemes`.
     pub(super) fn choose(
         &self,
         name: Option<&str>,
         schemes: &[SignatureScheme],
     ) -> Arc<CertifiedKey> {
-        let candidates = name.map_or(&[][..], |name| self.of(&name.to_ascii_lowercase()));
+        let name = name.map(|name| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase());
+        let candidates = name.map_or(&[][..], |name| self.of(&name));
         let signs = |certified: &&Arc<CertifiedKey>| certified.key.choose_scheme(schemes).is_some();
         let chosen = candidates.iter().find(signs).or_else(|| candidates.first());
         Arc::clone(chosen.unwrap_or(&self.default))

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
 use crate::guard::Limits;
+use crate::tls::HelloReader;
 use crate::transport::disconnect::PendingBody;
 use crate::transport::outlet::{EndedBy, Outlet, poll_copy_file};
 use crate::transport::socket::Socket;
@@ -33,7 +34,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 pub(crate) enum Stream {
     Plain(Socket),
     /// Boxed: it is ten times as large, and most servers have many connections of the other kind.
-    Tls(Box<TlsStream<Socket>>),
+    Tls(Box<TlsStream<HelloReader<Socket>>>),
     Other(Box<dyn Transport>),
 }
 
@@ -42,7 +43,7 @@ impl Stream {
     pub(crate) fn socket(&self) -> Option<&Socket> {
         match self {
             Self::Plain(socket) => Some(socket),
-            Self::Tls(stream) => Some(stream.get_ref().0),
+            Self::Tls(stream) => Some(stream.get_ref().0.get_ref()),
             Self::Other(_) => None,
         }
     }
@@ -51,7 +52,7 @@ impl Stream {
     pub(crate) fn socket_mut(&mut self) -> Option<&mut Socket> {
         match self {
             Self::Plain(socket) => Some(socket),
-            Self::Tls(stream) => Some(stream.get_mut().0),
+            Self::Tls(stream) => Some(stream.get_mut().0.get_mut()),
             Self::Other(_) => None,
         }
     }
