@@ -35,7 +35,7 @@ const MECHANISMS: &[Mechanism] = &[
     Mechanism { name: "the order of the ends counts", off: &[("curve.rs", "OVERTAKEN", "0.0")] },
     Mechanism {
         name: "long work is sent with caution until few workers are ruled out",
-        off: &[("curve.rs", "WITHIN", "0.0"), ("curve.rs", "WITHIN_LIKELY", "0.0")],
+        off: &[("curve.rs", "CAUTIOUS", "0.0")],
     },
     Mechanism {
         name: "long answers are a queue only if somebody waits",

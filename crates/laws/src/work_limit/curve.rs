@@ -3,9 +3,9 @@
 //! Before c workers, first come first served, the service of a request that found n in flight,
 //! itself included, begins when it is sent if n ≤ c, else at the (n − c)-th end after that. So
 //! each c implies a service for each answer. With the right c these vary least, and no request
-//! ends before its service begins. The log-normal likelihood of the ends, given what was in
-//! flight, compares all c with each other, with none, where nobody waits, and with an upstream
-//! that serves in another order: of that nothing is read.
+//! ends before its service begins. The likelihood of the ends, given what was in flight
+//! (`service_fit.rs`), compares all c with each other, with none, where nobody waits, and with an
+//! upstream that serves in another order: of that nothing is read.
 //!
 //! The same tells how many there are at least: until that is many, only so much long work is
 //! sent as these get done in time (`cautious`).
@@ -14,11 +14,12 @@ use std::collections::VecDeque;
 
 use super::kinds::Kinds;
 use super::promises::Promises;
+use super::service_fit::ServiceFit;
 
 /// Requests that are remembered, the latest.
 const STARTS_MAX: usize = 512;
 /// The answers must be so many times (its logarithm) likelier with a number of workers than without.
-const SURE: f64 = 7.0;
+const SURE: f64 = 4.5;
 /// Fewer answers say nothing.
 const ANSWERS_MIN: f64 = 4.0;
 /// As long as those in flight have been there for so many times as long, all told, as those
@@ -34,27 +35,18 @@ const MAIN: f64 = 0.3;
 /// A service that is implied to be shorter than this share of the usual one counts as so long:
 /// clocks are read one after the other.
 const LEAST: f64 = 0.02;
-/// An answer that came before its service would have begun is so unlikely (its logarithm), as of
-/// service of the usual length. Not impossible: an upstream may have a cache, or another order.
-const OVERTAKEN: f64 = 3.0;
+/// An answer that came before its service would have begun is so unlikely (its logarithm), in each
+/// part of the usual length. Not impossible: an upstream may have a cache, or another order.
+const OVERTAKEN: f64 = 4.4;
 /// Responses must grow with the number in flight at least with this exponent: before few workers
 /// it is 1. Requests that come evenly to an upstream that has room end as evenly, one by one.
 const SLOPE_MIN: f64 = 0.3;
-/// The variance of the logarithm of service is thought to be this, that of Erlang-4, with the weight
-/// of so many answers: enough that none agree by chance, and so little that constant service shows.
-const VARIANCE: f64 = 0.3;
-const PRIOR: f64 = 0.02;
 /// Numbers of workers are ruled out that are so much less likely (its logarithm).
 const DISPROVED: f64 = 2.0;
-/// A cautious number of places fills this share of what can be promised …
-const CAUTIOUS: f64 = 0.6;
-/// … to work that takes less than this share of it unhurried, or, where few workers explain the
-/// answers as well as none that anybody waits for, than that. If it takes more, a short wait here
-/// would make it late, and it is sent: the upstream may have room.
-const WITHIN: f64 = 0.4;
-const WITHIN_LIKELY: f64 = 0.6;
-/// A single answer may be short by chance, and says nothing of service.
-const CAUTIOUS_ANSWERS: f64 = 2.0;
+/// A cautious number of places fills this share of what can be promised. Work that takes more than
+/// this share of it unhurried is sent: a short wait here would make it late, and the upstream may
+/// have room.
+const CAUTIOUS: f64 = 0.7;
 /// Answers hardly waited that take less than so many times their service. So many show it, if
 /// every number of workers that they would have waited for is so much less likely (its logarithm).
 const HARDLY: f64 = 1.15;
@@ -70,9 +62,9 @@ pub(super) struct Curve {
     points: Vec<Point>,
     /// When requests ended, in this order.
     ends: Vec<f64>,
-    /// Work answered, and what `likelihood` adds up, by row.
+    /// Work answered, by row.
     work: Vec<f64>,
-    sums: Vec<Sum>,
+    fit: ServiceFit,
     /// As many answers of equal work would tell as much.
     count: f64,
     main: usize,
@@ -159,13 +151,6 @@ pub(super) struct Cautious {
     pub(super) places: f64,
 }
 
-/// Logarithms of service of a kind.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    weight: f64,
-    first: f64,
-}
-
 /// Numbers of workers below so many.
 fn candidates(most: usize) -> impl Iterator<Item = usize> {
     let next = |busy: &usize| Some(((*busy as f64 * STEP) as usize).max(busy + 1));
@@ -179,7 +164,7 @@ impl Curve {
             points: Vec::with_capacity(STARTS_MAX),
             ends: Vec::with_capacity(STARTS_MAX),
             work: vec![0.0; rows],
-            sums: vec![Sum::default(); rows],
+            fit: ServiceFit::new(rows),
             count: 0.0,
             main: 0,
             answered: 0.0,
@@ -268,9 +253,6 @@ impl Curve {
         promises: &Promises,
     ) -> Option<Cautious> {
         self.collect(now, kinds);
-        if self.count < CAUTIOUS_ANSWERS {
-            return None;
-        }
         let most = self.most_in_flight();
         let parallel = self.likelihood(usize::MAX, Order::Arrival);
         let best = candidates(most)
@@ -279,11 +261,9 @@ impl Curve {
         let fewest = candidates(most)
             .find(|busy| self.likelihood(*busy, Order::Arrival) >= best - DISPROVED)?;
         let (unhurried, _) = self.unhurried(self.main, fewest as f64)?;
-        let kept = promises.kept(kinds.row(self.main));
-        let places = (CAUTIOUS * kept / unhurried * fewest as f64).max(fewest as f64 + 1.0);
-        let is_likely = self.likelihood(fewest, Order::Arrival) > parallel;
-        let within = if is_likely { WITHIN_LIKELY } else { WITHIN };
-        (unhurried < within * kept).then_some(Cautious { row: self.main, places })
+        let kept = CAUTIOUS * promises.kept(kinds.row(self.main));
+        let places = (kept / unhurried * fewest as f64).max(fewest as f64 + 1.0);
+        (unhurried < kept).then_some(Cautious { row: self.main, places })
     }
 
     /// Whether the answers are likelier with so many workers that they hardly waited.
@@ -429,38 +409,28 @@ impl Curve {
 
     /// How likely the answers are if so many are worked at (its logarithm).
     fn likelihood(&mut self, busy: usize, order: Order) -> f64 {
-        let mut sums = std::mem::take(&mut self.sums);
-        sums.fill(Sum::default());
-        let (mut squares, mut weights, mut scale) = (0.0, 0.0, 0.0);
+        let mut fit = std::mem::take(&mut self.fit);
+        fit.clear();
+        let mut units = 0.0;
         for point in self.points.iter().filter(|point| point.weight > 0.0) {
             let took = point.took();
-            let (service, unit) = match order {
+            match order {
                 Order::Arrival => match self.service(point, busy) {
-                    Some(service) => (service.max(LEAST * point.unhurried), 1.0),
-                    None => {
-                        scale += point.weight * (took.max(point.unhurried).ln() + OVERTAKEN);
-                        continue;
+                    Some(service) => {
+                        fit.add(point.row, point.weight, service.max(LEAST * point.unhurried));
                     }
+                    None => units += point.weight * (took.max(point.unhurried).ln() + OVERTAKEN),
                 },
                 Order::Any => {
                     let shared = point.shared_by(busy);
-                    (took / shared, shared)
+                    fit.add(point.row, point.weight, took / shared);
+                    units += point.weight * shared.ln();
                 }
-            };
-            let ln = service.ln();
-            let sum = &mut sums[point.row];
-            sum.weight += point.weight;
-            sum.first += point.weight * ln;
-            squares += point.weight * ln * ln;
-            scale += point.weight * (ln + unit.ln());
-            weights += point.weight;
+            }
         }
-        let explained = sums.iter().filter(|sum| sum.weight > 0.0);
-        let residue =
-            squares - explained.map(|sum| sum.first * sum.first / sum.weight).sum::<f64>();
-        self.sums = sums;
-        let variance = (residue + PRIOR * VARIANCE) / (weights + PRIOR);
-        -0.5 * weights * variance.ln() - scale
+        let likelihood = fit.likelihood() - units;
+        self.fit = fit;
+        likelihood
     }
 }
 

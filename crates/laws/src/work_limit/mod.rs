@@ -49,6 +49,7 @@ mod promises;
 mod queue_trim;
 mod search;
 pub(crate) mod service;
+mod service_fit;
 mod sharing;
 mod stall;
 mod streams;
