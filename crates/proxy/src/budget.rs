@@ -6,13 +6,17 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
 use tamarisk_server::guard::Limits;
 
 use crate::abandoned::Count;
 use crate::answer::unread::{Answer, Answers, Counted, Unread};
+use crate::request::held::Held;
+use crate::request::receiving::{GaveWay, GivesWay, Receiving, State};
 
 /// The bounds of a [`Budget`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,17 +31,6 @@ pub struct Bounds {
     pub total: Held,
     /// Answers under way that are longer than what comes with their heads.
     pub answers: Answers,
-}
-
-/// What request bodies take up while they are buffered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    /// Bytes in memory.
-    pub memory: u64,
-    /// Bytes in files.
-    pub file: u64,
-    /// Files, each of which takes a descriptor.
-    pub files: u64,
 }
 
 impl Default for Bounds {
@@ -90,6 +83,8 @@ struct HeldByClients {
     total: Held,
     /// Those who hold anything.
     clients: HashMap<IpAddr, Held>,
+    /// The bodies that may have to give way.
+    receiving: Receiving,
 }
 
 impl Budget {
@@ -119,7 +114,33 @@ impl Budget {
 
     /// An account for one request of `client`, of nothing so far.
     pub(crate) fn account(&self, client: IpAddr) -> Account {
-        Account { budget: self.clone(), client, held: Held::default() }
+        Account { budget: self.clone(), client, held: Held::default(), receiving: None }
+    }
+}
+
+impl HeldByClients {
+    fn of(&self, client: IpAddr) -> Held {
+        self.clients.get(&client).copied().unwrap_or_default()
+    }
+
+    /// Something of `client` holds `after` instead of `before`.
+    fn change(&mut self, client: IpAddr, before: Held, after: Held) {
+        let change = |held: Held| held.less(before).and(after);
+        self.total = change(self.total);
+        match change(self.of(client)) {
+            nothing if nothing == Held::default() => drop(self.clients.remove(&client)),
+            held => drop(self.clients.insert(client, held)),
+        }
+    }
+
+    /// Lets a body give way that makes room for what there is too little of, for a client who
+    /// would hold `asked`.
+    fn give_way(&mut self, shortage: Held, asked: Held) -> Option<GivesWay> {
+        let Self { clients, receiving, .. } = self;
+        let of_client = |client| clients.get(&client).copied().unwrap_or_default();
+        let (client, held, gives_way) = receiving.give_way(shortage, asked, of_client)?;
+        self.change(client, held, Held::default());
+        Some(gives_way)
     }
 }
 
@@ -129,6 +150,8 @@ pub(crate) struct Account {
     budget: Budget,
     client: IpAddr,
     held: Held,
+    /// Set while its body may have to give way.
+    receiving: Option<(usize, GaveWay)>,
 }
 
 impl Account {
@@ -136,62 +159,96 @@ impl Account {
         self.held
     }
 
-    /// Holds `wanted` from now on, and nothing else; `false` if there is no room for it, and then
-    /// all stays as it was.
+    /// Holds `wanted` from now on, and nothing else; `false` if there is no room for it or its body
+    /// has given way, and then all stays as it was.
     pub(crate) fn hold(&mut self, wanted: Held) -> bool {
-        let SharedBudget { bounds, state, .. } = &*self.budget.0;
+        self.take(wanted, State::WaitsForClient, |_, _, _| None)
+    }
+
+    /// The same for what is to be written to a file; but if there is no room in all, a body of the
+    /// greediest client gives way, unless this one would be as greedy. Its own does not give way
+    /// until [`hold`](Self::hold) is called, when all is written.
+    pub(crate) fn claim(&mut self, wanted: Held) -> bool {
+        self.take(wanted, State::Writes, HeldByClients::give_way)
+    }
+
+    /// Holds `wanted`, if there is room or `make_room` has made some.
+    fn take(
+        &mut self,
+        wanted: Held,
+        next: State,
+        make_room: impl FnOnce(&mut HeldByClients, Held, Held) -> Option<GivesWay>,
+    ) -> bool {
+        let Self { budget, client, held, receiving } = self;
+        let SharedBudget { bounds, state, .. } = &*budget.0;
         let mut state = state.lock();
-        let HeldByClients { total, clients } = &mut *state;
-        let of_client = clients.get(&self.client).copied().unwrap_or_default();
-        let after = |before: Held| before.less(self.held).and(wanted);
-        let grows = !wanted.is_within(self.held);
-        let fits =
-            after(of_client).is_within(bounds.client) && after(*total).is_within(bounds.total);
-        if grows && !fits {
+        let key = receiving.as_ref().map(|(key, _)| *key);
+        if key.is_some_and(|key| state.receiving.has_given_way(key)) {
             return false;
         }
-        *total = after(*total);
-        match after(of_client) {
-            nothing if nothing == Held::default() => drop(clients.remove(&self.client)),
-            held => drop(clients.insert(self.client, held)),
+        let grows = !wanted.is_within(*held);
+        let asked = state.of(*client).less(*held).and(wanted);
+        if grows && !asked.is_within(bounds.client) {
+            return false;
         }
-        self.held = wanted;
+        let shortage = state.total.less(*held).and(wanted).beyond(bounds.total);
+        let is_short = grows && shortage != Held::default();
+        let given_way = is_short.then(|| make_room(&mut state, shortage, asked)).flatten();
+        if is_short && given_way.is_none() {
+            return false;
+        }
+        state.change(*client, *held, wanted);
+        if let Some(key) = key {
+            state.receiving.holds(key, wanted, next);
+        }
+        *held = wanted;
+        drop(state);
+        // Wakes its reader.
+        drop(given_way);
         true
+    }
+
+    /// Its body, which is being received, may have to give way when what there is has been written.
+    pub(crate) fn may_give_way(&mut self) {
+        debug_assert!(self.receiving.is_none(), "its body is received once");
+        let mut state = self.budget.0.state.lock();
+        self.receiving = Some(state.receiving.begin(self.client, self.held));
+    }
+
+    /// Ready when its body has given way.
+    pub(crate) fn poll_gave_way(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.receiving {
+            Some((_, gave_way)) => Pin::new(gave_way).poll(cx).map(drop),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Its body gives way no more; `false` if it has done so, and then nothing is held.
+    pub(crate) fn keep(&mut self) -> bool {
+        let Some((key, _gave_way)) = self.receiving.take() else { return true };
+        let ended = self.budget.0.state.lock().receiving.end(key);
+        if ended.is_none() {
+            self.held = Held::default();
+        }
+        ended.is_some()
     }
 }
 
 impl Drop for Account {
     fn drop(&mut self) {
-        if self.held != Held::default() {
+        if self.keep() && self.held != Held::default() {
             self.hold(Held::default());
         }
     }
 }
 
-impl Held {
-    fn and(self, other: Self) -> Self {
-        Self {
-            memory: self.memory + other.memory,
-            file: self.file + other.file,
-            files: self.files + other.files,
-        }
-    }
-
-    fn less(self, other: Self) -> Self {
-        Self {
-            memory: self.memory - other.memory,
-            file: self.file - other.file,
-            files: self.files - other.files,
-        }
-    }
-
-    fn is_within(self, bound: Self) -> bool {
-        self.memory <= bound.memory && self.file <= bound.file && self.files <= bound.files
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use tokio::time::advance;
+
     use super::*;
 
     fn memory(bytes: u64) -> Held {
@@ -232,5 +289,191 @@ mod tests {
         drop(account);
         assert_eq!(budget.held(), Held::default());
         assert!(budget.0.state.lock().clients.is_empty());
+    }
+
+    /// `count` files of together so many bytes.
+    fn in_files(count: u64, bytes: u64) -> Held {
+        Held { memory: 0, file: bytes, files: count }
+    }
+
+    fn for_files(client: Held, total: Held) -> Budget {
+        Budget::new(Bounds { client, total, ..Bounds::default() })
+    }
+
+    /// A body of `of` that is being received, with so many bytes so far.
+    fn receiving(budget: &Budget, of: u8, bytes: u64) -> Account {
+        let mut account = budget.account(client(of));
+        assert!(account.claim(in_files(1, bytes)));
+        account.may_give_way();
+        assert!(account.hold(in_files(1, bytes)));
+        account
+    }
+
+    /// Which of them have given way.
+    fn gave_way(accounts: &mut [Account]) -> Vec<bool> {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        accounts.iter_mut().map(|account| account.poll_gave_way(&mut cx).is_ready()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_of_the_greediest_client_gives_way_of_which_nothing_has_come_for_longest() {
+        let budget = for_files(in_files(4, 1000), in_files(4, 1000));
+        let mut held = Vec::new();
+        for of in [2, 1, 1, 1] {
+            held.push(receiving(&budget, of, 10));
+            advance(Duration::from_secs(1)).await;
+        }
+        assert!(held[1].hold(in_files(1, 11)));
+        let mut other = budget.account(client(3));
+        assert!(other.claim(in_files(1, 5)));
+        // At once in the books, whenever its reader notices.
+        assert_eq!(budget.held(), in_files(4, 36));
+        assert_eq!(gave_way(&mut held), [false, false, true, false]);
+        let mut lost = held.swap_remove(2);
+        assert!(!lost.hold(in_files(1, 9)) && !lost.claim(in_files(1, 11)) && !lost.keep());
+        drop(lost);
+        assert_eq!(budget.held(), in_files(4, 36));
+        drop((held, other));
+        assert_eq!(budget.held(), Held::default());
+        assert!(budget.0.state.lock().receiving.is_empty());
+    }
+
+    #[test]
+    fn nobody_gives_way_to_a_client_who_would_be_as_greedy() {
+        let budget = for_files(in_files(4, 1000), in_files(4, 1000));
+        let mut held = [1, 1, 2, 2].map(|of| receiving(&budget, of, 10));
+        assert!(!budget.account(client(1)).claim(in_files(1, 1)));
+        let mut third = budget.account(client(3));
+        assert!(third.claim(in_files(1, 1)));
+        // It would have two, and who has most has two.
+        assert!(!budget.account(client(3)).claim(in_files(1, 1)));
+        assert_eq!(gave_way(&mut held).iter().filter(|gave_way| **gave_way).count(), 1);
+        assert_eq!(budget.held(), in_files(4, 31));
+    }
+
+    #[test]
+    fn a_body_that_has_come_whole_gives_no_way() {
+        let budget = for_files(in_files(4, 1000), in_files(4, 1000));
+        let mut held = [1, 1, 2, 2].map(|of| receiving(&budget, of, 10));
+        assert!(held[0].keep() && held[1].keep() && held[2].keep());
+        assert!(budget.account(client(3)).claim(in_files(1, 10)));
+        assert!(!held[3].keep());
+        let mut third = receiving(&budget, 3, 10);
+        assert!(!budget.account(client(4)).claim(in_files(1, 10)));
+        assert!(third.keep());
+        assert_eq!(budget.held(), in_files(4, 40));
+    }
+
+    #[test]
+    fn a_body_that_is_being_written_gives_way_only_afterwards() {
+        let budget = for_files(in_files(2, 1000), in_files(2, 1000));
+        let mut held = [1, 1].map(|of| receiving(&budget, of, 10));
+        assert!(held[0].claim(in_files(1, 11)) && held[1].claim(in_files(1, 11)));
+        let mut other = budget.account(client(2));
+        assert!(!other.claim(in_files(1, 10)));
+        assert!(held[1].hold(in_files(1, 11)));
+        assert!(other.claim(in_files(1, 10)));
+        assert_eq!(gave_way(&mut held), [false, true]);
+    }
+
+    #[test]
+    fn where_bytes_are_scarce_one_gives_way_who_holds_enough_of_them() {
+        let budget = for_files(in_files(9, 100), in_files(9, 100));
+        let mut held = [(1, 5), (1, 55), (2, 40)].map(|(of, bytes)| receiving(&budget, of, bytes));
+        // Files are no measure of greed here.
+        let _small = [2, 2, 2].map(|of| receiving(&budget, of, 0));
+        assert!(budget.account(client(3)).claim(in_files(1, 10)));
+        assert_eq!(gave_way(&mut held), [false, true, false]);
+    }
+
+    #[test]
+    fn what_is_beyond_a_clients_own_bound_makes_nobody_give_way() {
+        let budget = for_files(in_files(2, 1000), in_files(2, 1000));
+        let mut held = [1, 1].map(|of| receiving(&budget, of, 10));
+        assert!(!budget.account(client(2)).claim(in_files(1, 1001)));
+        assert!(!budget.account(client(2)).hold(in_files(1, 10)));
+        assert_eq!(gave_way(&mut held), [false, false]);
+    }
+
+    /// What a request of the property below does.
+    #[derive(Clone, Debug)]
+    enum Operation {
+        Come(u8),
+        Hold(usize, u64),
+        Claim(usize, u64),
+        Keep(usize),
+        Leave(usize),
+    }
+
+    fn operation() -> impl Strategy<Value = Operation> {
+        let (index, bytes) = (any::<usize>(), 0_u64..40);
+        prop_oneof![
+            (0_u8..4).prop_map(Operation::Come),
+            (index, bytes.clone()).prop_map(|(index, bytes)| Operation::Hold(index, bytes)),
+            (index, bytes).prop_map(|(index, bytes)| Operation::Claim(index, bytes)),
+            index.prop_map(Operation::Keep),
+            index.prop_map(Operation::Leave),
+        ]
+    }
+
+    /// Does `operation` to one of `accounts`, if there is one.
+    fn run(operation: &Operation, budget: &Budget, accounts: &mut Vec<Account>) {
+        let count = accounts.len().max(1);
+        match *operation {
+            Operation::Come(of) => accounts.push(budget.account(client(of))),
+            Operation::Leave(index) if !accounts.is_empty() => {
+                drop(accounts.swap_remove(index % count));
+            }
+            Operation::Hold(index, memory) => {
+                if let Some(account) = accounts.get_mut(index % count) {
+                    account.hold(Held { memory, ..account.held() });
+                }
+            }
+            Operation::Claim(index, file) => {
+                if let Some(account) = accounts.get_mut(index % count) {
+                    let is_first = account.held().files == 0;
+                    let is_held = account.claim(Held { file, files: 1, ..account.held() });
+                    if is_held && is_first && account.receiving.is_none() {
+                        account.may_give_way();
+                    }
+                }
+            }
+            Operation::Keep(index) => {
+                accounts.get_mut(index % count).map(Account::keep);
+            }
+            Operation::Leave(_) => {}
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_held_is_the_sum_of_all_that_have_not_given_way(
+            operations in proptest::collection::vec(operation(), 1..200)
+        ) {
+            let (of_client, of_all) =
+                (Held { memory: 50, file: 90, files: 4 }, Held { memory: 100, file: 150, files: 6 });
+            let budget = for_files(of_client, of_all);
+            let mut accounts = Vec::new();
+            for operation in &operations {
+                run(operation, &budget, &mut accounts);
+                let mut sums = HashMap::new();
+                let state = budget.0.state.lock();
+                for account in &accounts {
+                    let key = account.receiving.as_ref().map(|(key, _)| *key);
+                    if key.is_none_or(|key| !state.receiving.has_given_way(key)) {
+                        let sum: &mut Held = sums.entry(account.client).or_default();
+                        *sum = sum.and(account.held);
+                    }
+                }
+                sums.retain(|_, sum| *sum != Held::default());
+                let total = sums.values().fold(Held::default(), |sum, held| sum.and(*held));
+                prop_assert_eq!(state.total, total);
+                prop_assert!(total.is_within(of_all));
+                prop_assert!(sums.values().all(|held| held.is_within(of_client)));
+                prop_assert_eq!(&state.clients, &sums);
+            }
+            drop(accounts);
+            prop_assert_eq!(budget.held(), Held::default());
+        }
     }
 }

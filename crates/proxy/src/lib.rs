@@ -25,9 +25,10 @@ mod upstream;
 
 pub use answer::proxy_body::ProxyBody;
 pub use answer::unread::Answers;
-pub use budget::{Bounds, Budget, Held};
+pub use budget::{Bounds, Budget};
 pub use peer::{Peer, Scheme};
 pub use proxy::{Proxy, ProxyService, Site};
+pub use request::held::Held;
 pub use request::intake::RequestBuffering;
 pub use upstream::exchange_error::ExchangeError;
 pub use upstream::kind_times::KindTime;

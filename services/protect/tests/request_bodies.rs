@@ -86,6 +86,16 @@ impl Narrow {
         .await;
     }
 
+    /// Until bodies hold so much.
+    async fn holds(&self, held: Held) {
+        within(async {
+            while self.budget.held() != held {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
     fn balances(&self) {
         let accounts = self.gate.observe().total();
         assert!(accounts.balance() && accounts.inside() == 0, "{accounts:?}");
@@ -213,12 +223,7 @@ async fn who_has_sent_too_much_is_rejected_and_others_are_not() {
     let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 600\r\n\r\n";
     let half = format!("{head}{}", "x".repeat(599));
     let _first = narrow.send(&half).await;
-    within(async {
-        while narrow.budget.held().file != 599 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    narrow.holds(Held { memory: 0, file: 599, files: 1 }).await;
     let rejected = exchange(narrow.address, &half).await;
     assert!(rejected.starts_with("HTTP/1.1 503"), "{rejected}");
     assert!(rejected.contains("too many request bodies") && rejected.contains("retry-after: 1"));
@@ -227,6 +232,76 @@ async fn who_has_sent_too_much_is_rejected_and_others_are_not() {
     read_until(&mut other, "600 bytes").await;
     assert_eq!(narrow.budget.held().file, 599);
     narrow.balances();
+}
+
+/// Four files for all, and eight bytes of a body in memory.
+fn four_files() -> Bounds {
+    let held = |files| Held { memory: 10_000, file: 10_000, files };
+    Bounds { body_memory: 8, client: held(3), total: held(4), ..Bounds::default() }
+}
+
+/// What so many bodies hold of which [`trickling`] clients have sent ten bytes: what came first is
+/// in files, and what came then in memory.
+fn trickled(bodies: u64) -> Held {
+    Held { memory: 2 * bodies, file: 8 * bodies, files: bodies }
+}
+
+/// A client at this address, who has sent ten bytes of a body of eleven; nobody has done so before
+/// but those who hold `before`.
+async fn trickling(last: u8, narrow: &Narrow, before: Held) -> TcpStream {
+    let mut client = from_elsewhere(last, narrow.address).await;
+    let begin = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nabcdefgh";
+    client.write_all(begin.as_bytes()).await.unwrap();
+    narrow.keeps(before.memory + 8).await;
+    client.write_all(b"ij").await.unwrap();
+    client
+}
+
+#[tokio::test]
+async fn where_all_room_is_used_the_greediest_client_loses_what_stood_still_longest() {
+    let narrow = Narrow::start(four_files()).await;
+    let mut clients = Vec::new();
+    for (address, count) in [(2, 0), (3, 1), (3, 2), (3, 3)] {
+        clients.push(trickling(address, &narrow, trickled(count)).await);
+        narrow.holds(trickled(count + 1)).await;
+    }
+    let mut good = trickling(4, &narrow, trickled(4)).await;
+    // It is told although it sends nothing.
+    let rejected = read_until(&mut clients.remove(1), "too many request bodies").await;
+    assert!(rejected.starts_with("HTTP/1.1 503") && rejected.contains("connection: close"));
+    narrow.holds(trickled(4)).await;
+    // Who would hold as much as the greediest is rejected.
+    let mut second = trickling(4, &narrow, trickled(4)).await;
+    let rejected = read_until(&mut second, "too many request bodies").await;
+    assert!(rejected.starts_with("HTTP/1.1 503"), "{rejected}");
+    narrow.holds(trickled(4)).await;
+    for client in clients.iter_mut().chain([&mut good]) {
+        client.write_all(b"k").await.unwrap();
+        read_until(client, "11 bytes, sum 1122").await;
+    }
+    assert_eq!(narrow.budget.held(), Held::default());
+    narrow.balances();
+}
+
+#[tokio::test]
+async fn good_clients_upload_while_a_greedy_one_takes_all_room_again_and_again() {
+    let narrow = Narrow::start(four_files()).await;
+    let mut modest = trickling(2, &narrow, trickled(0)).await;
+    narrow.holds(trickled(1)).await;
+    let mut greedy = Vec::new();
+    for round in 0..10 {
+        let held = if round == 0 { 1..4 } else { 3..4 };
+        for count in held {
+            greedy.push(trickling(3, &narrow, trickled(count)).await);
+            narrow.holds(trickled(count + 1)).await;
+        }
+        let mut good = trickling(4, &narrow, trickled(4)).await;
+        good.write_all(b"k").await.unwrap();
+        read_until(&mut good, "11 bytes, sum 1122").await;
+        narrow.holds(trickled(3)).await;
+    }
+    modest.write_all(b"k").await.unwrap();
+    read_until(&mut modest, "11 bytes, sum 1122").await;
 }
 
 #[tokio::test]

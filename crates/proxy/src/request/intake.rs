@@ -4,16 +4,18 @@
 //! pace its client has: into memory, or into a file if it is long or there is no memory left.
 
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame};
-use tamarisk_server::ClientBody;
+use tamarisk_server::{ClientBody, ClientBodyError};
 
-use crate::budget::{Account, Held};
+use crate::budget::Account;
 use crate::error::ProxyError;
+use crate::request::held::Held;
 use crate::request::spool::{Spool, Spooled};
 use crate::upstream::exchange_error::ExchangeError;
 
@@ -62,8 +64,8 @@ pub(crate) async fn read(
         intake.take(data).await?;
     }
     let mut trailers = None;
-    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        match frame.map_err(|error| ProxyError::Client(error.violation()))?.into_data() {
+    while let Some(frame) = poll_fn(|cx| intake.poll_frame(&mut body, cx)).await {
+        match frame?.into_data() {
             // Most bodies come in one piece, which need not be copied.
             Ok(data) if body.is_end_stream() && intake.can_keep(&data) => {
                 return Ok(intake.keep(data));
@@ -94,6 +96,20 @@ struct Intake {
 }
 
 impl Intake {
+    /// The next part of `body`, unless it has to give way to another one.
+    fn poll_frame(
+        &mut self,
+        body: &mut ClientBody,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ProxyError>>> {
+        if self.account.poll_gave_way(cx).is_ready() {
+            return Poll::Ready(Some(Err(ProxyError::Crowded)));
+        }
+        let frame = ready!(Pin::new(body).poll_frame(cx));
+        let in_client = |error: ClientBodyError| ProxyError::Client(error.violation());
+        Poll::Ready(frame.map(|frame| frame.map_err(in_client)))
+    }
+
     /// Whether all of the body is `data`, and may stay in memory.
     fn can_keep(&mut self, data: &Bytes) -> bool {
         self.spool.is_none() && self.memory.is_empty() && self.fits(data.len())
@@ -134,19 +150,29 @@ impl Intake {
             return Ok(());
         }
         let file = self.account.held().file + bytes.len() as u64;
-        if !self.account.hold(Held { file, files: 1, ..self.account.held() }) {
+        if !self.account.claim(Held { file, files: 1, ..self.account.held() }) {
             return Err(ProxyError::Crowded);
         }
-        let spool = match &mut self.spool {
-            Some(spool) => spool,
-            None => self.spool.insert(Spool::create().await.map_err(|_| ProxyError::Disk)?),
-        };
-        spool.write(bytes).await.map_err(|_| ProxyError::Disk)?;
+        self.write_to_file(bytes).await.map_err(|_| ProxyError::Disk)?;
         self.account.hold(Held { memory: 0, ..self.account.held() });
         Ok(())
     }
 
+    async fn write_to_file(&mut self, bytes: Bytes) -> io::Result<()> {
+        let spool = match &mut self.spool {
+            Some(spool) => spool,
+            None => {
+                self.account.may_give_way();
+                self.spool.insert(Spool::create().await?)
+            }
+        };
+        spool.write(bytes).await
+    }
+
     async fn finish(mut self, trailers: Option<HeaderMap>) -> Result<Buffered, ProxyError> {
+        if !self.account.keep() {
+            return Err(ProxyError::Crowded);
+        }
         let memory = self.memory.split().freeze();
         let (length, store) = if self.spool.is_some() {
             self.write(memory).await?;

@@ -3,5 +3,7 @@
 
 pub(crate) mod body;
 pub(crate) mod head;
+pub(crate) mod held;
 pub(crate) mod intake;
+pub(crate) mod receiving;
 mod spool;
