@@ -31,12 +31,11 @@ impl Protect {
     }
 
     fn run(args: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
-            .arg("protect")
-            .args(args)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::spawn(Command::new(env!("CARGO_BIN_EXE_tamarisk")).arg("protect").args(args))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let said = Said::by(process.stderr.take().unwrap());
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut protect = Self { process, said, address };
@@ -101,6 +100,45 @@ fn plain(line: &str, values: &[(&str, &str)]) -> String {
     let (time, rest) = line.split_at(24);
     assert!(time.ends_with('Z') && time.as_bytes()[10] == b'T', "{line}");
     values.iter().fold(rest.to_owned(), |line, (value, name)| line.replace(value, name))
+}
+
+/// Sends a body that is too long to be kept in memory; the answer.
+fn post_long(address: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = "POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 70000\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(&[b'x'; 70_000]).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_folder_that_request_bodies_cannot_be_written_to_is_told_once_with_the_reason_and_the_cure() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap().to_string();
+    serve(listener);
+    let folder = std::env::temp_dir().join(format!("tamarisk-no-folder-{}", std::process::id()));
+    let protect = Protect::spawn(
+        Command::new(env!("CARGO_BIN_EXE_tamarisk"))
+            .args(["protect", &upstream, "--listen", "127.0.0.1:0", "--cores", "1"])
+            .env("TMPDIR", &folder),
+    );
+    for _ in 0..3 {
+        let answer = post_long(protect.address);
+        assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("disk"), "{answer}");
+    }
+    // Short ones need no folder.
+    assert!(protect.get("").starts_with("HTTP/1.1 200"));
+    let said = protect.end();
+    let told: Vec<_> = said.lines().filter(|line| line.contains("Request bodies")).collect();
+    let folder = folder.display().to_string();
+    let told: Vec<_> = told.iter().map(|line| plain(line, &[(&folder, "FOLDER")])).collect();
+    assert_eq!(
+        told,
+        ["  WARN Request bodies cannot be written to \"FOLDER\": No such file or directory (os \
+          error 2). Make that folder writable, or set TMPDIR to another one."]
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ use tamarisk_server::guard::Limits;
 
 use crate::abandoned::Count;
 use crate::answer::unread::{Answer, Answers, Counted, Unread};
+use crate::request::disk_failures::DiskFailures;
 use crate::request::held::Held;
 use crate::request::receiving::{GaveWay, GivesWay, Receiving, State};
 
@@ -76,6 +77,7 @@ struct SharedBudget {
     state: Mutex<HeldByClients>,
     unread: Unread,
     abandoned: Count,
+    disk_failures: DiskFailures,
 }
 
 #[derive(Debug, Default)]
@@ -157,6 +159,11 @@ pub(crate) struct Account {
 impl Account {
     pub(crate) fn held(&self) -> Held {
         self.held
+    }
+
+    /// Where it is told that a body cannot be written to its file, or read.
+    pub(crate) fn disk_failures(&self) -> &DiskFailures {
+        &self.budget.0.disk_failures
     }
 
     /// Holds `wanted` from now on, and nothing else; `false` if there is no room for it or its body

@@ -153,7 +153,9 @@ impl Intake {
         if !self.account.claim(Held { file, files: 1, ..self.account.held() }) {
             return Err(ProxyError::Crowded);
         }
-        self.write_to_file(bytes).await.map_err(|_| ProxyError::Disk)?;
+        let written = self.write_to_file(bytes).await;
+        self.account.disk_failures().wrote(&written);
+        written.map_err(|_| ProxyError::Disk)?;
         self.account.hold(Held { memory: 0, ..self.account.held() });
         Ok(())
     }
@@ -210,7 +212,11 @@ impl Buffered {
         let data = match &mut self.store {
             Store::Memory(bytes) if bytes.is_empty() => None,
             Store::Memory(bytes) => Some(std::mem::take(bytes)),
-            Store::File(file) => ready!(file.poll_next(cx)).map_err(ExchangeError::Disk)?,
+            Store::File(file) => {
+                let read = ready!(file.poll_next(cx));
+                self.account.disk_failures().read(&read);
+                read.map_err(ExchangeError::Disk)?
+            }
         };
         let trailers = || self.trailers.take().map(Frame::trailers);
         Poll::Ready(Ok(data.map(Frame::data).or_else(trailers)))

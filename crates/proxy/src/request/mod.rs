@@ -2,6 +2,7 @@
 //! anew.
 
 pub(crate) mod body;
+pub(crate) mod disk_failures;
 pub(crate) mod head;
 pub(crate) mod held;
 pub(crate) mod intake;

@@ -15,12 +15,17 @@ use tokio::task::{JoinHandle, spawn_blocking};
 /// What is read at once: as much as is written at once.
 const READ_MAX: u64 = 64 * 1024;
 
-/// Where the files are: where `TMPDIR` says, or in `/var/tmp`, because `/tmp` is often memory.
+/// Where `TMPDIR` says, or in `/var/tmp`, because `/tmp` is often memory.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let large = Path::new("/var/tmp");
     let is_chosen = std::env::var_os("TMPDIR").is_some();
     if !is_chosen && large.is_dir() { large.to_owned() } else { std::env::temp_dir() }
 });
+
+/// Where the files are.
+pub(crate) fn folder() -> &'static Path {
+    &FOLDER
+}
 
 /// A file that a body is written to.
 #[derive(Debug)]
@@ -31,7 +36,7 @@ pub(crate) struct Spool {
 
 impl Spool {
     pub(crate) async fn create() -> io::Result<Self> {
-        let file = blocking(spawn_blocking(|| tempfile::tempfile_in(&*FOLDER))).await?;
+        let file = blocking(spawn_blocking(|| tempfile::tempfile_in(folder()))).await?;
         Ok(Self { file: Arc::new(file), length: 0 })
     }
 

@@ -1,0 +1,220 @@
+//! Log lines when request bodies cannot be written to files or read from them, and when they can
+//! again.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::request::spool;
+
+/// What goes on failing is told this often.
+const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Failures have ended when there was none for so long: on a disk that is nearly full, short
+/// bodies find room and long ones do not.
+const CALM: Duration = Duration::from_secs(10);
+
+/// What has failed of late; all cores share it.
+#[derive(Debug, Default)]
+pub(crate) struct DiskFailures {
+    writing: Failures,
+    reading: Failures,
+}
+
+#[derive(Debug, Default)]
+struct Failures {
+    is_failing: AtomicBool,
+    current: Mutex<Option<Current>>,
+}
+
+#[derive(Debug)]
+struct Current {
+    began: Instant,
+    last: Instant,
+    told: Instant,
+    count: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    Write,
+    Read,
+}
+
+/// What is to be told.
+#[derive(Debug, PartialEq, Eq)]
+enum Change {
+    Begins,
+    /// So many failed so far, in this time.
+    GoesOn {
+        count: u64,
+        within: Duration,
+    },
+    /// So many failed, the first of them so long ago.
+    Ends {
+        count: u64,
+        after: Duration,
+    },
+}
+
+impl DiskFailures {
+    /// Part of a body was to be written.
+    pub(crate) fn wrote<T>(&self, result: &io::Result<T>) {
+        self.writing.tell(Work::Write, result.as_ref().err());
+    }
+
+    /// Part of a body was to be read.
+    pub(crate) fn read<T>(&self, result: &io::Result<T>) {
+        self.reading.tell(Work::Read, result.as_ref().err());
+    }
+}
+
+impl Failures {
+    fn tell(&self, work: Work, error: Option<&io::Error>) {
+        // So it is nearly always.
+        if error.is_none() && !self.is_failing.load(Ordering::Relaxed) {
+            return;
+        }
+        let change = {
+            let (now, mut current) = (Instant::now(), self.current.lock());
+            let change = look(&mut current, now, error.is_some());
+            self.is_failing.store(current.is_some(), Ordering::Relaxed);
+            change
+        };
+        let Some(change) = change else { return };
+        let message = Message { work, folder: spool::folder(), change, error };
+        match message.change {
+            Change::Begins | Change::GoesOn { .. } => tracing::warn!("{message}"),
+            Change::Ends { .. } => tracing::info!("{message}"),
+        }
+    }
+}
+
+/// What is to be told after one more attempt.
+fn look(current: &mut Option<Current>, now: Instant, has_failed: bool) -> Option<Change> {
+    let Some(failures) = current else {
+        let begins = Current { began: now, last: now, told: now, count: 1 };
+        *current = has_failed.then_some(begins);
+        return has_failed.then_some(Change::Begins);
+    };
+    let (count, within) = (failures.count, now.duration_since(failures.began));
+    if has_failed {
+        let count = count + 1;
+        (failures.last, failures.count) = (now, count);
+        let is_due = now.duration_since(failures.told) >= REMINDER_INTERVAL;
+        failures.told = if is_due { now } else { failures.told };
+        return is_due.then_some(Change::GoesOn { count, within });
+    }
+    let has_ended = now.duration_since(failures.last) >= CALM;
+    has_ended.then(|| {
+        *current = None;
+        Change::Ends { count, after: within }
+    })
+}
+
+/// A line of the log.
+struct Message<'a> {
+    work: Work,
+    folder: &'a Path,
+    change: Change,
+    error: Option<&'a io::Error>,
+}
+
+impl fmt::Display for Message<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { work, folder, change, error } = self;
+        let done = match work {
+            Work::Write => "written to",
+            Work::Read => "read from",
+        };
+        match change {
+            Change::Begins => write!(f, "Request bodies cannot be {done} {folder:?}")?,
+            Change::GoesOn { count, within } => {
+                let seconds = within.as_secs_f64();
+                write!(f, "Request bodies still cannot be {done} {folder:?}")?;
+                write!(f, " ({count} failed in {seconds:.0} s)")?;
+            }
+            Change::Ends { count, after } => {
+                let seconds = after.as_secs_f64();
+                write!(f, "Request bodies can be {done} {folder:?} again")?;
+                write!(f, " after {seconds:.1} s; {count} failed.")?;
+            }
+        }
+        match error {
+            Some(error) => write!(f, ": {error}. {}", cure(*work, error)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn cure(work: Work, error: &io::Error) -> &'static str {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    match (work, error.kind()) {
+        (Work::Write, StorageFull | QuotaExceeded) => {
+            "Free space there, or set TMPDIR to another folder."
+        }
+        (Work::Write, _) => "Make that folder writable, or set TMPDIR to another one.",
+        (Work::Read, _) => "Check its disk, or set TMPDIR to another folder.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_told_when_they_begin_each_minute_and_when_they_have_ended() {
+        let (mut current, start) = (None, Instant::now());
+        let mut look = |second, has_failed| {
+            super::look(&mut current, start + Duration::from_secs(second), has_failed)
+        };
+        let seconds = Duration::from_secs;
+        assert_eq!(look(0, false), None);
+        assert_eq!(look(1, true), Some(Change::Begins));
+        assert_eq!(look(2, true), None);
+        // A short body that finds room is no end.
+        assert_eq!(look(11, false), None);
+        assert_eq!(look(60, true), None);
+        assert_eq!(look(61, true), Some(Change::GoesOn { count: 4, within: seconds(60) }));
+        assert_eq!(look(62, true), None);
+        assert_eq!(look(71, false), None);
+        assert_eq!(look(72, false), Some(Change::Ends { count: 5, after: seconds(71) }));
+        assert_eq!(look(73, false), None);
+        assert_eq!(look(74, true), Some(Change::Begins));
+    }
+
+    #[test]
+    fn messages_say_what_cannot_be_done_why_and_what_helps() {
+        let message = |work, change, error| {
+            let error = Option::map(error, io::Error::from_raw_os_error);
+            let folder = Path::new("/var/tmp");
+            Message { work, folder, change, error: error.as_ref() }.to_string()
+        };
+        let (full, denied, broken) = (Some(28), Some(13), Some(5));
+        let within = Duration::from_millis(60_200);
+        assert_eq!(
+            message(Work::Write, Change::Begins, full),
+            "Request bodies cannot be written to \"/var/tmp\": No space left on device (os error \
+             28). Free space there, or set TMPDIR to another folder."
+        );
+        assert_eq!(
+            message(Work::Write, Change::GoesOn { count: 7, within }, denied),
+            "Request bodies still cannot be written to \"/var/tmp\" (7 failed in 60 s): Permission \
+             denied (os error 13). Make that folder writable, or set TMPDIR to another one."
+        );
+        assert_eq!(
+            message(Work::Write, Change::Ends { count: 7, after: within }, None),
+            "Request bodies can be written to \"/var/tmp\" again after 60.2 s; 7 failed."
+        );
+        assert_eq!(
+            message(Work::Read, Change::Begins, broken),
+            "Request bodies cannot be read from \"/var/tmp\": Input/output error (os error 5). \
+             Check its disk, or set TMPDIR to another folder."
+        );
+    }
+}
