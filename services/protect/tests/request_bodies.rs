@@ -25,7 +25,7 @@ use support::{
 use tamarisk_proxy::{Bounds, Budget, Held, Upstream};
 use tamarisk_server::guard::Limits;
 use tamarisk_server::{DrainTrigger, Server};
-use tamarisk_stage::{Gate, StageBuilder};
+use tamarisk_stage::{Entry, Gate, StageBuilder};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -280,6 +280,27 @@ async fn where_all_room_is_used_the_greediest_client_loses_what_stood_still_long
         read_until(client, "11 bytes, sum 1122").await;
     }
     assert_eq!(narrow.budget.held(), Held::default());
+    narrow.balances();
+}
+
+#[tokio::test]
+async fn bodies_that_have_come_whole_and_wait_for_a_place_give_no_way() {
+    let narrow = Narrow::start(four_files()).await;
+    let place = narrow.gate.enter(Entry::default()).await.unwrap();
+    let mut clients = Vec::new();
+    for (address, count) in [(2, 0), (3, 1), (3, 2), (3, 3)] {
+        let whole = Held { memory: 0, file: 11 * count, files: count };
+        let mut client = trickling(address, &narrow, whole).await;
+        client.write_all(b"k").await.unwrap();
+        narrow.holds(Held { file: 11 * (count + 1), files: count + 1, ..whole }).await;
+        clients.push(client);
+    }
+    let mut late = trickling(4, &narrow, Held::default()).await;
+    read_until(&mut late, "too many request bodies").await;
+    place.complete();
+    for client in &mut clients {
+        read_until(client, "11 bytes, sum 1122").await;
+    }
     narrow.balances();
 }
 
