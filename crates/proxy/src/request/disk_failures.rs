@@ -152,14 +152,24 @@ impl fmt::Display for Message<'_> {
     }
 }
 
+/// `EMFILE` and `ENFILE`: the process, or the machine, has too many open files.
+const TOO_MANY_OPEN_FILES: [i32; 2] = [24, 23];
+
 fn cure(work: Work, error: &io::Error) -> &'static str {
-    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    use io::ErrorKind::{
+        NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+    };
+    if error.raw_os_error().is_some_and(|number| TOO_MANY_OPEN_FILES.contains(&number)) {
+        return "Raise the limit on open files (ulimit -n).";
+    }
     match (work, error.kind()) {
         (Work::Write, StorageFull | QuotaExceeded) => {
             "Free space there, or set TMPDIR to another folder."
         }
-        (Work::Write, _) => "Make that folder writable, or set TMPDIR to another one.",
-        (Work::Read, _) => "Check its disk, or set TMPDIR to another folder.",
+        (Work::Write, NotFound | PermissionDenied | ReadOnlyFilesystem) => {
+            "Make that folder writable, or set TMPDIR to another one."
+        }
+        _ => "Check its disk, or set TMPDIR to another folder.",
     }
 }
 
@@ -216,5 +226,27 @@ mod tests {
             "Request bodies cannot be read from \"/var/tmp\": Input/output error (os error 5). \
              Check its disk, or set TMPDIR to another folder."
         );
+    }
+
+    #[test]
+    fn each_error_has_its_cure() {
+        let check = |work, numbers: &[i32], expected| {
+            for number in numbers {
+                let cure = cure(work, &io::Error::from_raw_os_error(*number));
+                assert_eq!(cure, expected, "error {number}");
+            }
+        };
+        // ENOSPC; ENOENT, EACCES and EROFS; EMFILE and ENFILE; EIO and ENOTDIR.
+        let free = "Free space there, or set TMPDIR to another folder.";
+        check(Work::Write, &[28], free);
+        let make_writable = "Make that folder writable, or set TMPDIR to another one.";
+        check(Work::Write, &[2, 13, 30], make_writable);
+        check(Work::Write, &[24, 23], "Raise the limit on open files (ulimit -n).");
+        let check_disk = "Check its disk, or set TMPDIR to another folder.";
+        check(Work::Write, &[5, 20], check_disk);
+        check(Work::Read, &[5, 2], check_disk);
+        // Not one of the system: a body that is shorter than was written, for example.
+        let none = io::Error::from(io::ErrorKind::UnexpectedEof);
+        assert_eq!(super::cure(Work::Read, &none), check_disk);
     }
 }
