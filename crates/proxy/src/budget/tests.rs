@@ -133,14 +133,78 @@ fn a_body_that_is_being_written_gives_way_only_afterwards() {
     assert_eq!(gave_way(&mut held), [false, true]);
 }
 
-#[test]
-fn where_bytes_are_scarce_one_gives_way_who_holds_enough_of_them() {
+#[tokio::test(start_paused = true)]
+async fn where_bytes_are_scarce_one_gives_way_who_holds_enough_of_them() {
     let budget = for_files(in_files(9, 100), in_files(9, 100));
     let mut held = [(1, 5), (1, 55), (2, 40)].map(|(of, bytes)| receiving(&budget, of, bytes));
     // Files are no measure of greed here.
     let _small = [2, 2, 2].map(|of| receiving(&budget, of, 0));
+    advance(Duration::from_secs(5)).await;
     assert!(budget.account(client(3)).claim(in_files(1, 10)));
     assert_eq!(gave_way(&mut held), [false, true, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_bytes_are_scarce_one_gives_way_of_which_nothing_has_come_for_five_seconds() {
+    let budget = for_files(in_files(9, 100), in_files(9, 100));
+    let mut held = [(1, 49), (2, 50)].map(|(of, bytes)| receiving(&budget, of, bytes));
+    let mut other = budget.account(client(3));
+    advance(Duration::from_millis(4999)).await;
+    // Some more has come of the greedier one.
+    assert!(held[1].hold(in_files(1, 51)));
+    assert!(!other.claim(in_files(1, 10)));
+    advance(Duration::from_millis(1)).await;
+    assert!(other.claim(in_files(1, 10)));
+    assert_eq!(gave_way(&mut held), [true, false]);
+    advance(Duration::from_millis(4998)).await;
+    assert!(!other.claim(in_files(1, 50)));
+    advance(Duration::from_millis(1)).await;
+    assert!(other.claim(in_files(1, 50)));
+    assert_eq!(gave_way(&mut held[1..]), [true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_whose_client_waited_for_the_disk_has_not_stood_still() {
+    let budget = for_files(in_files(9, 100), in_files(9, 100));
+    let mut held = [receiving(&budget, 1, 90)];
+    assert!(held[0].claim(in_files(1, 100)));
+    advance(Duration::from_secs(60)).await;
+    assert!(held[0].hold(in_files(1, 100)));
+    assert!(!budget.account(client(2)).claim(in_files(1, 10)));
+    assert_eq!(gave_way(&mut held), [false]);
+}
+
+/// How many bodies of 1000 bytes come whole in 1000 s where there is room for 8000 bytes, and each
+/// of so many clients sends 10 bytes a second, and a new body at once after one that has come whole
+/// or been rejected. `ask` takes the room for what is sent.
+async fn uploads(clients: u8, ask: fn(&mut Account, Held) -> bool) -> u64 {
+    let budget = for_files(in_files(100, 2000), in_files(512, 8000));
+    let begin = |of| receiving(&budget, of, 0);
+    let mut bodies: Vec<_> = (0..clients).map(|of| (of, begin(of))).collect();
+    let mut whole = 0;
+    for _ in 0..1000 {
+        advance(Duration::from_secs(1)).await;
+        for (of, body) in &mut bodies {
+            let wanted = in_files(1, body.held().file + 10);
+            let has_room = ask(body, wanted) && body.hold(wanted);
+            let is_whole = has_room && wanted.file == 1000 && body.keep();
+            whole += u64::from(is_whole);
+            if is_whole || !has_room {
+                *body = begin(*of);
+            }
+        }
+    }
+    whole
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_long_uploads_come_whole_as_if_none_gave_way() {
+    for (clients, at_least) in [(8, 80), (12, 80), (16, 80), (20, 60)] {
+        let if_none_gave_way = uploads(clients, Account::hold).await;
+        let whole = uploads(clients, Account::claim).await;
+        assert!(if_none_gave_way >= at_least, "{clients} clients: {if_none_gave_way}");
+        assert!(whole >= if_none_gave_way, "{clients} clients: {whole}, not {if_none_gave_way}");
+    }
 }
 
 #[test]
