@@ -95,7 +95,7 @@ impl RequestBody {
             bytes => BodyLength::Known(bytes),
         };
         let source = match body {
-            Buffered { store: Store::Memory(bytes), trailers: None, account, .. } => {
+            Buffered { store: Store::Memory { bytes, account }, trailers: None, .. } => {
                 BodySource::Memory { bytes, _account: account }
             }
             body => BodySource::Buffered(body),

@@ -12,11 +12,13 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame};
 use tamarisk_server::{ClientBody, ClientBodyError};
+use tokio::task::spawn_blocking;
 
 use crate::budget::Account;
 use crate::error::ProxyError;
 use crate::request::held::Held;
-use crate::request::spool::{Spool, Spooled};
+use crate::request::spool::Spool;
+use crate::request::spooled::Spooled;
 use crate::upstream::exchange_error::ExchangeError;
 
 /// Whether a request's body is read before the request is let in.
@@ -36,14 +38,12 @@ pub(crate) struct Buffered {
     length: u64,
     pub(crate) store: Store,
     pub(crate) trailers: Option<HeaderMap>,
-    /// What it takes up, until it has been sent.
-    pub(crate) account: Account,
 }
 
-/// Where it is.
+/// Where it is; with it is what it takes up, until it has been sent.
 #[derive(Debug)]
 pub(crate) enum Store {
-    Memory(Bytes),
+    Memory { bytes: Bytes, account: Account },
     File(Spooled),
 }
 
@@ -56,12 +56,12 @@ pub(crate) async fn read(
     if body.size_hint().lower() > each.max {
         return Err(ProxyError::TooLong);
     }
-    let mut intake = Intake { each, account, memory: BytesMut::new(), spool: None };
+    let mut intake = Intake { each, memory: BytesMut::new(), spool: None, account };
     if let Some(data) = body.take_whole() {
         if intake.can_keep(&data) {
             return Ok(intake.keep(data));
         }
-        intake.take(data).await?;
+        intake = intake.take(data).await?;
     }
     let mut trailers = None;
     while let Some(frame) = poll_fn(|cx| intake.poll_frame(&mut body, cx)).await {
@@ -70,7 +70,7 @@ pub(crate) async fn read(
             Ok(data) if body.is_end_stream() && intake.can_keep(&data) => {
                 return Ok(intake.keep(data));
             }
-            Ok(data) => intake.take(data).await?,
+            Ok(data) => intake = intake.take(data).await?,
             Err(frame) => trailers = frame.into_trailers().ok(),
         }
     }
@@ -89,10 +89,11 @@ pub(crate) struct Each {
 /// A body that is being read.
 struct Intake {
     each: Each,
-    account: Account,
     /// What is not in the file, if there is one.
     memory: BytesMut,
     spool: Option<Spool>,
+    /// What all this takes up. Dropped last.
+    account: Account,
 }
 
 impl Intake {
@@ -116,23 +117,24 @@ impl Intake {
     }
 
     fn keep(self, data: Bytes) -> Buffered {
-        let (length, store) = (data.len() as u64, Store::Memory(data));
-        Buffered { length, store, trailers: None, account: self.account }
+        let length = data.len() as u64;
+        let store = Store::Memory { bytes: data, account: self.account };
+        Buffered { length, store, trailers: None }
     }
 
-    async fn take(&mut self, data: Bytes) -> Result<(), ProxyError> {
+    async fn take(mut self, data: Bytes) -> Result<Self, ProxyError> {
         let before = self.spool.as_ref().map_or(0, Spool::length) + self.memory.len() as u64;
         if before + data.len() as u64 > self.each.max {
             return Err(ProxyError::TooLong);
         }
         if !self.fits(data.len()) {
             let memory = self.memory.split().freeze();
-            self.write(memory).await?;
+            self = self.write(memory).await?;
         }
         // Copied, because a part may be a few bytes of a large buffer.
         if self.fits(data.len()) {
             self.memory.extend_from_slice(&data);
-            Ok(())
+            Ok(self)
         } else {
             self.write(data).await
         }
@@ -145,30 +147,38 @@ impl Intake {
     }
 
     /// Writes to the file what was in memory, or came last and found no room there.
-    async fn write(&mut self, bytes: Bytes) -> Result<(), ProxyError> {
+    ///
+    /// The disk's thread gets all of it: if the client leaves meanwhile, what the thread holds is
+    /// counted until it is done, however long the disk hangs.
+    async fn write(mut self, bytes: Bytes) -> Result<Self, ProxyError> {
         if bytes.is_empty() {
-            return Ok(());
+            return Ok(self);
         }
         let file = self.account.held().file + bytes.len() as u64;
         if !self.account.claim(Held { file, files: 1, ..self.account.held() }) {
             return Err(ProxyError::Crowded);
         }
-        let written = self.write_to_file(bytes).await;
-        self.account.disk_failures().wrote(&written);
+        if self.spool.is_none() {
+            self.account.may_give_way();
+        }
+        let work = spawn_blocking(move || {
+            let written = self.write_to_file(&bytes);
+            (self, written)
+        });
+        let (mut intake, written) = work.await.map_err(|_| ProxyError::Disk)?;
+        intake.account.disk_failures().wrote(&written);
         written.map_err(|_| ProxyError::Disk)?;
-        self.account.hold(Held { memory: 0, ..self.account.held() });
-        Ok(())
+        intake.account.hold(Held { memory: 0, ..intake.account.held() });
+        Ok(intake)
     }
 
-    async fn write_to_file(&mut self, bytes: Bytes) -> io::Result<()> {
+    /// Waits for the disk.
+    fn write_to_file(&mut self, bytes: &[u8]) -> io::Result<()> {
         let spool = match &mut self.spool {
             Some(spool) => spool,
-            None => {
-                self.account.may_give_way();
-                self.spool.insert(Spool::create().await?)
-            }
+            None => self.spool.insert(Spool::create()?),
         };
-        spool.write(bytes).await
+        spool.write(bytes)
     }
 
     async fn finish(mut self, trailers: Option<HeaderMap>) -> Result<Buffered, ProxyError> {
@@ -176,14 +186,13 @@ impl Intake {
             return Err(ProxyError::Crowded);
         }
         let memory = self.memory.split().freeze();
-        let (length, store) = if self.spool.is_some() {
-            self.write(memory).await?;
-            let spool = self.spool.expect("there was one before");
-            (spool.length(), Store::File(spool.read()))
-        } else {
-            (memory.len() as u64, Store::Memory(memory))
-        };
-        Ok(Buffered { length, store, trailers, account: self.account })
+        if self.spool.is_none() {
+            return Ok(Buffered { trailers, ..self.keep(memory) });
+        }
+        let Self { spool, account, .. } = self.write(memory).await?;
+        let spool = spool.expect("there was one before");
+        let (length, store) = (spool.length(), Store::File(Spooled::new(spool, account)));
+        Ok(Buffered { length, store, trailers })
     }
 }
 
@@ -199,7 +208,7 @@ impl Buffered {
     /// Whether all of it has been taken.
     pub(crate) fn is_end_stream(&self) -> bool {
         let is_taken = match &self.store {
-            Store::Memory(bytes) => bytes.is_empty(),
+            Store::Memory { bytes, .. } => bytes.is_empty(),
             Store::File(file) => file.is_at_end(),
         };
         is_taken && self.trailers.is_none()
@@ -210,15 +219,86 @@ impl Buffered {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Frame<Bytes>>, ExchangeError>> {
         let data = match &mut self.store {
-            Store::Memory(bytes) if bytes.is_empty() => None,
-            Store::Memory(bytes) => Some(std::mem::take(bytes)),
-            Store::File(file) => {
-                let read = ready!(file.poll_next(cx));
-                self.account.disk_failures().read(&read);
-                read.map_err(ExchangeError::Disk)?
-            }
+            Store::Memory { bytes, .. } if bytes.is_empty() => None,
+            Store::Memory { bytes, .. } => Some(std::mem::take(bytes)),
+            Store::File(file) => ready!(file.poll_next(cx)).map_err(ExchangeError::Disk)?,
         };
         let trailers = || self.trailers.take().map(Frame::trailers);
         Poll::Ready(Ok(data.map(Frame::data).or_else(trailers)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::budget::Budget;
+
+    const DATA: &[u8] = &[b'a'; 1000];
+
+    /// A body of which nothing has come; so much of it stays in memory.
+    fn intake(budget: &Budget, memory: u64) -> Intake {
+        let each = Each { memory, max: 10_000 };
+        let account = budget.account([192, 0, 2, 1].into());
+        Intake { each, memory: BytesMut::new(), spool: None, account }
+    }
+
+    /// Polls `work` once while the disk hangs, drops it, and ends when the disk has done all.
+    async fn leave_while_the_disk_hangs<F: Future>(work: F, budget: &Budget, held: Held) {
+        // The runtime's one thread for the disk.
+        let (release, hang) = mpsc::channel::<()>();
+        let hanging = spawn_blocking(move || hang.recv());
+        let mut work = Box::pin(work);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(work.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(budget.held(), held);
+        drop(work);
+        assert_eq!(budget.held(), held, "the client has left");
+        drop(release);
+        hanging.await.expect("it ends").expect_err("it was released");
+        // What was to be done before this has been done then.
+        spawn_blocking(|| ()).await.expect("it ends");
+        assert_eq!(budget.held(), Held::default());
+    }
+
+    fn with_one_thread_for_the_disk(test: impl Future<Output = ()>) {
+        let runtime = Builder::new_current_thread().max_blocking_threads(1).build();
+        runtime.expect("a runtime").block_on(test);
+    }
+
+    #[test]
+    fn what_is_being_written_is_counted_until_that_is_done_though_the_client_has_left() {
+        with_one_thread_for_the_disk(async {
+            let budget = Budget::default();
+            let in_file = Held { memory: 0, file: 1000, files: 1 };
+            let first = intake(&budget, 10);
+            leave_while_the_disk_hangs(first.take(Bytes::from_static(DATA)), &budget, in_file)
+                .await;
+            // What was in memory is counted there until it is in the file.
+            let second = intake(&budget, 1000).take(Bytes::from_static(DATA)).await.unwrap();
+            let more = second.take(Bytes::from_static(b"b"));
+            let in_both = Held { memory: 1000, ..in_file };
+            leave_while_the_disk_hangs(more, &budget, in_both).await;
+            // There is a file already.
+            let third = intake(&budget, 10).take(Bytes::from_static(DATA)).await.unwrap();
+            let more = third.take(Bytes::from_static(DATA));
+            let longer = Held { file: 2000, ..in_file };
+            leave_while_the_disk_hangs(more, &budget, longer).await;
+        });
+    }
+
+    #[test]
+    fn what_is_being_read_is_counted_until_that_is_done_though_nobody_waits_for_it() {
+        with_one_thread_for_the_disk(async {
+            let budget = Budget::default();
+            let intake = intake(&budget, 10).take(Bytes::from_static(DATA)).await.unwrap();
+            let mut body = intake.finish(None).await.unwrap();
+            let read = poll_fn(move |cx| body.poll_frame(cx));
+            let in_file = Held { memory: 0, file: 1000, files: 1 };
+            leave_while_the_disk_hangs(read, &budget, in_file).await;
+        });
     }
 }

@@ -8,3 +8,4 @@ pub(crate) mod held;
 pub(crate) mod intake;
 pub(crate) mod receiving;
 mod spool;
+mod spooled;

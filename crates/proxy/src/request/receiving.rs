@@ -5,9 +5,9 @@
 //! nothing for longest; as with the answers in [`unread`](crate::answer::unread). Where bytes are
 //! short, that is only a body that stands still.
 //!
-//! One gives way only while its client is waited for, when its file can be closed at once: on a
-//! disk that hangs there would else be more open files than are counted. Bodies in memory are not
-//! among them: where memory is short, bodies go to files.
+//! One gives way only while its client is waited for, when its file can be closed at once: what the
+//! disk is at work on is counted until that is done. Bodies in memory are not among them: where
+//! memory is short, bodies go to files.
 
 use std::cmp::Reverse;
 use std::convert::Infallible;
