@@ -51,7 +51,7 @@ struct Options {
 fn main() -> Result<()> {
     let options = Options::parse();
     let (scale, repetitions) = if options.quick { (QUICK_SCALE, 1) } else { (1.0, REPETITIONS) };
-    let mut situations = all(scale);
+    let mut situations = all(scale, 1.0);
     for name in &options.situations {
         let is_known = situations.iter().any(|situation| situation.name == name);
         ensure!(is_known, "there is no situation `{name}`; --list names them");

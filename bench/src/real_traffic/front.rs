@@ -57,10 +57,10 @@ impl Front {
                         "global\n  nbthread 1\n\
                          defaults\n  mode http\n  option http-keep-alive\n  http-reuse always\n\
                          \x20 timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n\
-                         \x20 timeout queue {}\n\
+                         \x20 timeout queue {}ms\n\
                          frontend front\n  bind {address}\n  default_backend back\n\
                          backend back\n  server upstream {upstream} maxconn {workers}\n",
-                        situation.p90
+                        situation.p90.as_millis()
                     ),
                 )?;
                 Server::start_anywhere(&["haproxy", "-db", "-f", &config], address)
@@ -79,8 +79,9 @@ fn protect(
     let config = scratch.write(
         "protect.toml",
         &format!(
-            "listen = \"{address}\"\np90 = \"{}\"\n[upstreams.app]\nurl = \"http://{upstream}\"\n{}",
-            situation.p90, situation.config
+            "listen = \"{address}\"\np90 = \"{}ms\"\n[upstreams.app]\nurl = \"http://{upstream}\"\n{}",
+            situation.p90.as_millis(),
+            situation.config
         ),
     )?;
     let command = command.display().to_string();

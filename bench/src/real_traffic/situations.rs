@@ -19,7 +19,7 @@ pub struct Situation {
     /// What it is called on the command line.
     pub name: &'static str,
     /// The target of everything that `config` gives none of its own.
-    pub p90: &'static str,
+    pub p90: Duration,
     /// What the file of `protect` says besides address, target and upstream.
     pub config: &'static str,
     /// Behind the proxy.
@@ -68,8 +68,10 @@ impl Bound {
     }
 }
 
-/// All of them. The number scales how long each takes; 1 is what the bars are meant for.
-pub fn all(scale: f64) -> Vec<Situation> {
+/// All of them. `scale` is how much of its time each takes, and `second` how long a second of those
+/// is that are long because work or faults in them are: of them less would say something else. The
+/// bars are meant for 1 and 1.
+pub fn all(scale: f64, second: f64) -> Vec<Situation> {
     let mut all = vec![
         idle_app("idle-app", 15.0),
         idle_app("idle-app-30", 30.0),
@@ -80,16 +82,16 @@ pub fn all(scale: f64) -> Vec<Situation> {
         window_zero(),
         polls(),
         lost(),
-        hang(),
-        pause(),
-        streams(scale),
-        whole_answers(scale),
-        below_target(),
+        hang(second),
+        pause(second),
+        streams(scale, second),
+        whole_answers(scale, second),
+        below_target(second),
         two_routes(),
         one_target(),
         priorities(),
         priority_tenth(),
-        cold(),
+        cold(second),
         cold_four(),
         greedy_client(),
         fan_out(),
@@ -106,7 +108,7 @@ pub fn all(scale: f64) -> Vec<Situation> {
 fn usual(name: &'static str, times: f64) -> Situation {
     Situation {
         name,
-        p90: "200ms",
+        p90: seconds(0.2),
         config: "",
         upstream: Upstream::new(Some(8), &[("/app", answers(0.04))]),
         streams: vec![Stream::new("/app", times * CAPACITY)],
@@ -116,6 +118,10 @@ fn usual(name: &'static str, times: f64) -> Situation {
         grace: 1.0,
         bars: vec![],
     }
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
 }
 
 fn answers(mean: f64) -> Work {
@@ -196,78 +202,93 @@ fn lost() -> Situation {
     situation
 }
 
-fn hang() -> Situation {
+fn hang(second: f64) -> Situation {
     let mut situation = usual("hang", 0.7);
-    situation.upstream.swallows = 10.0..20.0;
+    let end = 20.0 * second;
+    situation.upstream.swallows = 10.0 * second..end;
+    situation.seconds = 40.0 * second;
     situation.can_be_shorter = false;
-    situation.bars = vec![at_least(0.95, "goodput ÷ offered from 2 s after", |seen| {
-        seen.of(&[0]).due_in(22.0..seen.seconds()).in_time(TARGET)
+    situation.bars = vec![at_least(0.95, "goodput ÷ offered from 2 s after", move |seen| {
+        seen.of(&[0]).due_in(end + 2.0..seen.seconds()).in_time(TARGET)
     })];
     situation
 }
 
-fn pause() -> Situation {
+fn pause(second: f64) -> Situation {
     let mut situation = usual("pause", 3.0);
-    situation.upstream.pauses = 15.0..17.0;
+    let (start, end) = (15.0 * second, 15.0 * second + 2.0);
+    situation.upstream.pauses = start..end;
+    situation.seconds = end + 23.0 * second;
     situation.can_be_shorter = false;
-    situation.bars = vec![at_least(0.95, "goodput 2 s after ÷ before", |seen| {
-        let before = seen.of(&[0]).due_in(5.0..15.0).goodput(TARGET);
-        let after = seen.of(&[0]).due_in(19.0..29.0).goodput(TARGET);
-        if before == 0.0 { 0.0 } else { after / before }
+    situation.bars = vec![at_least(0.95, "goodput 2 s after ÷ before", move |seen| {
+        let goodput = |from: f64| {
+            let times = from..from + 10.0 * second;
+            seen.of(&[0]).due_in(times).goodput(TARGET)
+        };
+        let before = goodput(start - 10.0 * second);
+        if before == 0.0 { 0.0 } else { goodput(end + 2.0) / before }
     })];
     situation
 }
 
-const STREAM: Service = Service::Uniform(5.0, 30.0);
 /// 16 slots of 17.5 s.
 const STREAMS_A_SECOND: f64 = 16.0 / 17.5;
 
-fn streams(scale: f64) -> Situation {
+/// Three times as many streams of 5 to 30 s, or answers as long, as 16 slots can have.
+fn long_answers(name: &'static str, work: fn(Service) -> Work, second: f64) -> Situation {
+    let service = Service::Uniform(5.0 * second, 30.0 * second);
     Situation {
-        p90: "2s",
-        upstream: Upstream::new(Some(16), &[("/chat", Work::Events(STREAM))]),
-        streams: vec![Stream::new("/chat", 3.0 * STREAMS_A_SECOND)],
-        seconds: 60.0 + 90.0 * scale,
+        upstream: Upstream::new(Some(16), &[("/chat", work(service))]),
+        streams: vec![Stream::new("/chat", 3.0 * STREAMS_A_SECOND / second)],
         can_be_shorter: false,
-        bars: vec![at_least(0.85, "slots with streams begun in time", |seen| {
-            let steady = 40.0..seen.seconds();
-            seen.of(&[0]).streams_in_time(2.0, steady) / 16.0
-        })],
-        ..usual("streams", 0.0)
+        ..usual(name, 0.0)
     }
 }
 
-fn whole_answers(scale: f64) -> Situation {
+fn streams(scale: f64, second: f64) -> Situation {
+    let target = 2.0 * second;
     Situation {
-        p90: "45s",
-        upstream: Upstream::new(Some(16), &[("/chat", Work::Answer(STREAM, 2))]),
-        streams: vec![Stream::new("/chat", 3.0 * STREAMS_A_SECOND)],
-        seconds: 100.0 + 150.0 * scale,
-        can_be_shorter: false,
-        grace: 61.0,
+        p90: seconds(target),
+        seconds: (60.0 + 90.0 * scale) * second,
+        bars: vec![at_least(0.85, "slots with streams begun in time", move |seen| {
+            let steady = 40.0 * second..seen.seconds();
+            seen.of(&[0]).streams_in_time(target, steady) / 16.0
+        })],
+        ..long_answers("streams", Work::Events, second)
+    }
+}
+
+fn whole_answers(scale: f64, second: f64) -> Situation {
+    let target = 45.0 * second;
+    Situation {
+        p90: seconds(target),
+        seconds: (100.0 + 150.0 * scale) * second,
+        grace: 61.0 * second,
         bars: vec![
-            at_least(0.8, "goodput ÷ capacity", |seen| {
-                seen.of(&[0]).due_in(40.0..seen.seconds()).goodput(45.0) / STREAMS_A_SECOND
+            at_least(0.8, "goodput ÷ capacity", move |seen| {
+                let steady = 40.0 * second..seen.seconds();
+                seen.of(&[0]).due_in(steady).goodput(target) * second / STREAMS_A_SECOND
             }),
             at_most(0.01, "504s", |seen| seen.of(&[0]).with_status(504)),
         ],
-        ..usual("whole-answers", 0.0)
+        ..long_answers("whole-answers", |service| Work::Answer(service, 2), second)
     }
 }
 
-fn below_target() -> Situation {
+fn below_target(second: f64) -> Situation {
     let mut situation = usual("below-target", 0.0);
-    situation.streams[0].rates = vec![(25.0, 3.0 * CAPACITY), (50.0, 0.5 * CAPACITY)];
+    let (calm, end) = (25.0 * second, 50.0 * second);
+    situation.streams[0].rates = vec![(calm, 3.0 * CAPACITY), (end, 0.5 * CAPACITY)];
     Situation {
-        p90: "20ms",
-        seconds: 50.0,
+        p90: seconds(0.02),
+        seconds: end,
         can_be_shorter: false,
         bars: vec![
-            at_least(0.9, "answered at 3 × ÷ capacity", |seen| {
-                seen.of(&[0]).served_in(5.0..25.0) / CAPACITY
+            at_least(0.9, "answered at 3 × ÷ capacity", move |seen| {
+                seen.of(&[0]).served_in(5.0 * second..calm) / CAPACITY
             }),
-            at_most(0.001, "then rejected at 0.5 ×", |seen| {
-                seen.of(&[0]).due_in(27.0..seen.seconds()).rejected()
+            at_most(0.001, "then rejected at 0.5 ×", move |seen| {
+                seen.of(&[0]).due_in(calm + 2.0..seen.seconds()).rejected()
             }),
         ],
         ..situation
@@ -275,9 +296,9 @@ fn below_target() -> Situation {
 }
 
 /// GETs of 5 ms that need half a worker, and reports of 400 ms at 3 × the capacity.
-fn two_kinds(name: &'static str, p90: &'static str, config: &'static str) -> Situation {
+fn two_kinds(name: &'static str, p90: f64, config: &'static str) -> Situation {
     Situation {
-        p90,
+        p90: seconds(p90),
         config,
         upstream: Upstream::new(Some(8), &[("/get", answers(0.005)), ("/report", answers(0.4))]),
         streams: vec![Stream::new("/get", 100.0), Stream::new("/report", 3.0 * 8.0 / 0.4)],
@@ -301,14 +322,14 @@ fn two_routes() -> Situation {
                 after_start(seen, &[1]).goodput(2.0) / (7.5 / 0.4)
             }),
         ],
-        ..two_kinds("two-routes", "100ms", config)
+        ..two_kinds("two-routes", 0.1, config)
     }
 }
 
 fn one_target() -> Situation {
     Situation {
         bars: vec![at_least(0.9, "GETs in time", |seen| after_start(seen, &[0]).in_time(1.0))],
-        ..two_kinds("one-target", "1s", "")
+        ..two_kinds("one-target", 1.0, "")
     }
 }
 
@@ -316,14 +337,14 @@ fn priorities() -> Situation {
     let config = "[classes.reports]\nany = [{ path = \"/report\" }]\npriority = 2\n";
     Situation {
         bars: vec![at_least(0.95, "GETs in time", |seen| after_start(seen, &[0]).in_time(1.0))],
-        ..two_kinds("priorities", "1s", config)
+        ..two_kinds("priorities", 1.0, config)
     }
 }
 
 fn priority_tenth() -> Situation {
     let config =
         "[classes.gold]\nany = [{ header = \"x-plan\", value = \"gold\" }]\npriority = 0\n";
-    let mut situation = two_kinds("priority-tenth", "1s", config);
+    let mut situation = two_kinds("priority-tenth", 1.0, config);
     situation.streams[0].rates[0].1 = 90.0;
     situation.streams.push(Stream { headers: "x-plan: gold\r\n", ..Stream::new("/get", 10.0) });
     situation.bars = vec![at_least(0.98, "GETs of priority 0 in time", |seen| {
@@ -332,16 +353,17 @@ fn priority_tenth() -> Situation {
     situation
 }
 
-fn cold() -> Situation {
+fn cold(second: f64) -> Situation {
+    let target = 3.0 * second;
     Situation {
-        p90: "3s",
-        upstream: Upstream::new(Some(1), &[("/app", Work::Answer(Service::Erlang(1.0), 2))]),
-        streams: vec![Stream::new("/app", 2.0)],
-        seconds: 60.0,
+        p90: seconds(target),
+        upstream: Upstream::new(Some(1), &[("/app", Work::Answer(Service::Erlang(second), 2))]),
+        streams: vec![Stream::new("/app", 2.0 / second)],
+        seconds: 60.0 * second,
         can_be_shorter: false,
         grace: 4.0,
-        bars: vec![at_least(0.8, "goodput of the first minute ÷ capacity", |seen| {
-            seen.of(&[0]).goodput(3.0)
+        bars: vec![at_least(0.8, "goodput of the first minute ÷ capacity", move |seen| {
+            seen.of(&[0]).goodput(target) * second
         })],
         ..usual("cold", 0.0)
     }
@@ -349,7 +371,7 @@ fn cold() -> Situation {
 
 fn cold_four() -> Situation {
     Situation {
-        p90: "2s",
+        p90: seconds(2.0),
         upstream: Upstream::new(Some(4), &[("/app", answers(0.4))]),
         streams: vec![Stream::new("/app", 30.0)],
         seconds: 10.0,
@@ -387,7 +409,7 @@ fn fan_out() -> Situation {
     });
     let page = Stream { at_once: 20, addresses: addresses.collect(), ..Stream::new("/app", 40.0) };
     Situation {
-        p90: "400ms",
+        p90: seconds(0.4),
         upstream: Upstream::new(Some(8), &[("/app", answers(0.02))]),
         streams: vec![page],
         bars: vec![at_least(0.9, "whole pages in time ÷ capacity", |seen| {
@@ -398,12 +420,12 @@ fn fan_out() -> Situation {
 }
 
 fn tight() -> Situation {
-    Situation { p90: "100ms", bars: vec![rejected_at_most(0.003)], ..usual("tight", 0.45) }
+    Situation { p90: seconds(0.1), bars: vec![rejected_at_most(0.003)], ..usual("tight", 0.45) }
 }
 
 fn leavers() -> Situation {
     let mut situation = usual("leavers", 5.0);
-    situation.p90 = "1s";
+    situation.p90 = seconds(1.0);
     situation.streams[0].patience = Duration::from_millis(300);
     situation.bars = vec![at_least(0.8, "goodput ÷ capacity", |seen| {
         after_start(seen, &[0]).goodput(0.3) / CAPACITY
@@ -417,7 +439,7 @@ mod tests {
 
     #[test]
     fn where_nothing_is_served_no_least_measure_is_reached() {
-        for situation in all(1.0) {
+        for situation in all(1.0, 1.0) {
             let nothing = Seen::new(situation.seconds);
             for Bar { what, bound, measure } in &situation.bars {
                 let measured = measure(&nothing);

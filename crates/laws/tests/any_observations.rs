@@ -35,16 +35,26 @@ enum Operation {
     StepBackNanos(u64),
     Arrive {
         class: u8,
+        kind: u64,
         deadline_ms: Option<u32>,
         flow: u64,
     },
     /// The oldest or newest event of the queue is next to run.
     Dequeue {
         age_ns: u64,
+        kind: u64,
         deadline_ms: Option<u32>,
+    },
+    /// The place of an event changes, which may be none that the law has been told of.
+    Move {
+        class: u8,
+        kind: u64,
+        change: Change,
+        time_ns: u64,
     },
     Finish {
         class: u8,
+        kind: u64,
         service_ns: u64,
         waited_ns: u64,
         ending: Ending,
@@ -76,18 +86,27 @@ fn operation() -> impl Strategy<Value = Operation> {
     ];
     let deadline = prop::option::weighted(0.3, 0..5000_u32);
     let class = prop_oneof![8 => 0..3_u8, 1 => 0..64_u8];
+    // Most laws have one kind of work; there may be more than a law remembers.
+    let kind = prop_oneof![4 => Just(0), 4 => 1..4_u64, 1 => any::<u64>()];
     prop_oneof![
         4 => (0..50_000_000_u64).prop_map(Operation::PassNanos),
         1 => any_nanos.clone().prop_map(Operation::PassNanos),
         1 => any_nanos.clone().prop_map(Operation::StepBackNanos),
-        8 => (class.clone(), deadline.clone(), 0..100_u64).prop_map(
-            |(class, deadline_ms, flow)| Operation::Arrive { class, deadline_ms, flow }
+        8 => (class.clone(), kind.clone(), deadline.clone(), 0..100_u64).prop_map(
+            |(class, kind, deadline_ms, flow)| {
+                Operation::Arrive { class, kind, deadline_ms, flow }
+            }
         ),
-        4 => (any_nanos.clone(), deadline)
-            .prop_map(|(age_ns, deadline_ms)| Operation::Dequeue { age_ns, deadline_ms }),
-        8 => (class, any_nanos.clone(), any_nanos, ending).prop_map(
-            |(class, service_ns, waited_ns, ending)| {
-                Operation::Finish { class, service_ns, waited_ns, ending }
+        4 => (any_nanos.clone(), kind.clone(), deadline).prop_map(
+            |(age_ns, kind, deadline_ms)| Operation::Dequeue { age_ns, kind, deadline_ms }
+        ),
+        3 => (class.clone(), kind.clone(), prop::sample::select(&Change::ALL[..]), any_nanos.clone())
+            .prop_map(|(class, kind, change, time_ns)| {
+                Operation::Move { class, kind, change, time_ns }
+            }),
+        8 => (class, kind, any_nanos.clone(), any_nanos, ending).prop_map(
+            |(class, kind, service_ns, waited_ns, ending)| {
+                Operation::Finish { class, kind, service_ns, waited_ns, ending }
             }
         ),
         2 => Just(Operation::Tick),
@@ -107,6 +126,8 @@ struct Model {
     queued: [u32; 3],
     running: [u32; 3],
     workers: u32,
+    /// Some event has had its first data before its end.
+    has_streams: bool,
 }
 
 impl Model {
@@ -126,6 +147,18 @@ impl Model {
             queued_total: total(&self.queued),
             running_total: total(&self.running),
             workers,
+        }
+    }
+
+    /// The place of an event of this class changes.
+    fn change(&mut self, class: usize, change: Change) {
+        let (queued, running) = (&mut self.queued[class], &mut self.running[class]);
+        match change {
+            Change::Dropped | Change::Abandoned => *queued = queued.saturating_sub(1),
+            Change::Parked | Change::Suspended => *running = running.saturating_sub(1),
+            Change::Resumed => *running = running.saturating_add(1),
+            Change::FirstData => self.has_streams = true,
+            Change::ParkedEnded => {}
         }
     }
 
@@ -169,18 +202,23 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
         }
         Operation::Cpu(busy) => law.on_cpu(model.now(), Ratio::saturating(busy)),
         Operation::Tick => law.on_tick(model.now(), &model.backlog(law.places(model.workers()))),
-        Operation::Arrive { class, deadline_ms, flow } => {
+        Operation::Arrive { class, kind, deadline_ms, flow } => {
             let arrival = Arrival {
-                kind: 0,
+                kind,
                 class: ClassId::new(class.into()),
                 deadline: model.deadline(deadline_ms),
                 flow,
             };
             let backlog = model.backlog(law.places(model.workers()));
             let idle = backlog.has_idle_worker();
+            let limits = law.place_limits();
+            let may_start =
+                limits.is_none_or(|limits| limits.may_start(arrival.class, kind, &backlog));
             let decision = law.on_arrival(model.now(), &arrival, &backlog);
             let late = arrival.deadline.is_some_and(|deadline| deadline <= model.now());
-            if idle && !late && !REJECT_AT_IDLE.contains(&law.name()) {
+            // Streams may be kept to fewer places, and wait for one though a worker is idle.
+            let starts = !model.has_streams || may_start;
+            if idle && starts && !late && !REJECT_AT_IDLE.contains(&law.name()) {
                 assert_eq!(decision, Decision::Admit, "an idle stage rejected");
             }
             if decision == Decision::Admit {
@@ -188,11 +226,11 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
                 counts[known(class)] = counts[known(class)].saturating_add(1);
             }
         }
-        Operation::Dequeue { age_ns, deadline_ms } => {
+        Operation::Dequeue { age_ns, kind, deadline_ms } => {
             let Some(class) = (0..3).find(|&class| model.queued[class] > 0) else { return };
             let entered = Timestamp::from_nanos(model.now_ns.saturating_sub(age_ns));
             let deadline = deadline_ms.map(|ms| entered + Duration::from_millis(ms.into()));
-            let waiting = Waiting { class: ClassId::new(class), entered, deadline, kind: 0 };
+            let waiting = Waiting { class: ClassId::new(class), entered, deadline, kind };
             law.order(Duration::from_nanos(age_ns));
             let backlog = model.backlog(law.places(model.workers()));
             law.on_sweep(model.now(), &waiting, &backlog);
@@ -205,11 +243,17 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
                 model.running[class] = model.running[class].saturating_add(1);
             }
         }
-        Operation::Finish { class, service_ns, waited_ns, ending } => {
+        Operation::Move { class, kind, change, time_ns } => {
+            model.change(known(class), change);
+            let class = ClassId::new(class.into());
+            let moved = Moved { class, kind, change, time: Duration::from_nanos(time_ns) };
+            law.on_move(model.now(), &moved, &model.backlog(law.places(model.workers())));
+        }
+        Operation::Finish { class, kind, service_ns, waited_ns, ending } => {
             let index = known(class);
             model.running[index] = model.running[index].saturating_sub(1);
             let finished = Finished {
-                kind: 0,
+                kind,
                 class: ClassId::new(class.into()),
                 service: Duration::from_nanos(service_ns),
                 response: Duration::from_nanos(service_ns.saturating_add(waited_ns)),

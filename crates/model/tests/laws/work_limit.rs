@@ -209,6 +209,46 @@ fn service_that_becomes_slower_is_not_taken_for_a_queue() {
     check(&situations::slowdown(), 0.45, 0.37);
 }
 
+/// Where the limit settles by the equations of docs/WORK-LIMIT.md, if the service is known, before so
+/// many workers, of so many seconds each, that are promised in so many times as long.
+fn settles_at(workers: f64, promise: f64) -> f64 {
+    let waiting = 0.15 * (promise - 1.0) * workers;
+    workers + waiting.min(0.35 * workers).max(0.5 + 0.08 * workers)
+}
+
+/// The means and the spread are those of docs/WORK-LIMIT.md; `--nocapture` prints them.
+#[test]
+fn the_limit_settles_where_the_equations_say() {
+    println!(
+        "| workers | target ÷ service | by the equations | mean of 20 seeds | least … greatest |"
+    );
+    for (workers, promise) in [(1, 5.0), (4, 2.0), (8, 5.0), (8, 20.0), (40, 5.0), (100, 5.0)] {
+        let text = format!(
+            "duration = \"40s\"\np90 = \"{}ms\"\n[stages.application]\nworkers = {workers}\n\
+             service = {{ exponential = \"40ms\" }}\nadmission = \"work-limit\"\n\
+             [clients.users]\nopen = \"{}/s\"\n",
+            40.0 * promise,
+            3 * workers * 25,
+        );
+        let file = scenario::parse("settles.toml", &text).unwrap();
+        let simulation = Simulation::new(&file.scenario).unwrap();
+        let mut limits: Vec<f64> = (1..=20)
+            .map(|seed| {
+                let law = Box::new(WorkLimit::new(&file.scenario.classes));
+                let report = simulation.start(seed).law("application", law).unwrap().finish();
+                reading(&report.stages[0], "limit_count")
+            })
+            .collect();
+        limits.sort_by(f64::total_cmp);
+        let (mean, expected) =
+            (limits.iter().sum::<f64>() / 20.0, settles_at(f64::from(workers), promise));
+        let (least, greatest) = (limits[0], limits[19]);
+        println!("| {workers} | {promise} | {expected:.1} | {mean:.1} | {least} … {greatest} |");
+        assert!((0.85..1.25).contains(&(mean / expected)), "{mean} instead of {expected}");
+        assert!(least >= 0.6 * expected && greatest <= 1.9 * expected, "{limits:?}");
+    }
+}
+
 #[test]
 fn an_upstream_that_suffers_from_concurrency_is_spared() {
     check(&situations::contended(), 0.9, 0.85);
