@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::input::Input;
-use crate::h2::trailers::TrailerGuard;
+use crate::h2::header_blocks::HeaderGuard;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -36,7 +36,7 @@ pub fn check(input: &[u8]) {
 
 /// What h2 reads of frames that come in these `pieces`.
 fn read(pieces: &[&[u8]]) -> Vec<u8> {
-    let (mut guard, mut read) = (TrailerGuard::new(), Vec::new());
+    let (mut guard, mut read) = (HeaderGuard::new(), Vec::new());
     for piece in [&[PREFACE], pieces].concat() {
         let (passed, replaced) = guard.follow(piece);
         read.extend_from_slice(&piece[..passed]);

@@ -1,10 +1,10 @@
 //! The streams of one HTTP/2 connection, and how long it may have none: as long as it answers
 //! pings it is alive.
 
+pub(crate) mod header_blocks;
 mod running_stream;
 pub(crate) mod send_memory;
 pub(crate) mod stream;
-pub(crate) mod trailers;
 mod write_progress;
 
 use std::future::poll_fn;

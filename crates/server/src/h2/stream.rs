@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::h1::wire::Wire;
-use crate::h2::trailers::TrailerGuard;
+use crate::h2::header_blocks::HeaderGuard;
 use crate::transport::outlet::Outlet;
 use crate::transport::stream::Paced;
 use crate::tunnel::Rejoined;
@@ -20,7 +20,7 @@ use crate::tunnel::Rejoined;
 pub(crate) struct H2Stream<T> {
     stream: Rejoined<Paced<T>>,
     unsent: Unsent,
-    trailers: TrailerGuard,
+    guard: HeaderGuard,
     /// What the guard has put in place of what came.
     replaced: Bytes,
 }
@@ -40,7 +40,7 @@ impl<T: AsyncRead + Outlet> H2Stream<T> {
     pub(crate) fn of(wire: Wire<T>) -> Self {
         let (stream, read) = wire.into_parts();
         let (stream, unsent) = (Rejoined { read, stream }, Unsent::default());
-        Self { stream, unsent, trailers: TrailerGuard::new(), replaced: Bytes::new() }
+        Self { stream, unsent, guard: HeaderGuard::new(), replaced: Bytes::new() }
     }
 
     pub(crate) fn unsent(&self) -> Unsent {
@@ -65,13 +65,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for H2Stream<T> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { stream, trailers, replaced, .. } = self.get_mut();
+        let Self { stream, guard, replaced, .. } = self.get_mut();
         let before = buf.filled().len();
         // Nothing in the buffer would mean the end.
         while replaced.is_empty() {
             ready!(Pin::new(&mut *stream).poll_read(cx, buf))?;
             let read = &buf.filled()[before..];
-            let (passed, behind) = trailers.follow(read);
+            let (passed, behind) = guard.follow(read);
             *replaced = Bytes::from(behind);
             if passed > 0 || read.is_empty() {
                 buf.set_filled(before + passed);

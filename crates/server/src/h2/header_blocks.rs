@@ -56,7 +56,7 @@ pub(crate) fn remove_mark(frame: &mut Frame<Bytes>) {
 }
 
 /// Follows the frames of a client, and marks the trailers among them.
-pub(crate) struct TrailerGuard {
+pub(crate) struct HeaderGuard {
     /// What is still to pass as it is: of the preface, or of a frame.
     passing: usize,
     open: OpenStreams,
@@ -64,7 +64,7 @@ pub(crate) struct TrailerGuard {
     held: Vec<u8>,
 }
 
-impl TrailerGuard {
+impl HeaderGuard {
     /// For a client that has sent nothing yet.
     pub(crate) fn new() -> Self {
         Self { passing: PREFACE_BYTES, open: OpenStreams::default(), held: Vec::new() }

@@ -30,7 +30,7 @@ fn opening(stream: u32) -> Vec<u8> {
 /// What h2 reads of a client that sends these frames in pieces of the given lengths.
 fn read_in(frames: &[u8], mut lengths: impl FnMut() -> usize) -> Vec<u8> {
     let sent = [PREFACE, frames].concat();
-    let (mut guard, mut rest, mut read) = (TrailerGuard::new(), &sent[..], Vec::new());
+    let (mut guard, mut rest, mut read) = (HeaderGuard::new(), &sent[..], Vec::new());
     while !rest.is_empty() {
         let (piece, behind) = rest.split_at(lengths().clamp(1, rest.len()));
         let (passed, replaced) = guard.follow(piece);
@@ -174,7 +174,7 @@ fn trailers_that_fill_one_frame_are_the_longest_that_are_marked() {
 
 #[test]
 fn no_more_is_held_than_one_frame() {
-    let mut guard = TrailerGuard::new();
+    let mut guard = HeaderGuard::new();
     guard.follow(&[&PREFACE[..], &opening(1)].concat());
     let (mut held, mut frame) = (0, frame(HEADERS, END_STREAM, 1, b""));
     for _ in 0..100 {
@@ -223,7 +223,7 @@ fn more_streams_than_are_remembered_stay_open() {
         let expected = frame(HEADERS, END, 2 * index + 1, b"\xa6a");
         assert!(read == [&opened[..], &expected].concat(), "stream {index}");
     }
-    let mut guard = TrailerGuard::new();
+    let mut guard = HeaderGuard::new();
     guard.follow(&[&PREFACE[..], &opened].concat());
     assert!(guard.open.open.capacity() <= 128);
 }
