@@ -162,6 +162,8 @@ impl Service {
     /// An upgraded connection (a WebSocket) counts, but its time is the handler's to limit.
     ///
     /// With feature `http2` HTTP/2 in clear text is served too, with 100 streams a connection.
+    /// hyper leaves pseudo-header fields out of the trailers of a request, which ought to be rejected,
+    /// and may do so with fields that make a head in several frames malformed.
     ///
     /// # Errors
     /// [`ServeError`].
