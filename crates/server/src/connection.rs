@@ -105,6 +105,7 @@ async fn http2<S: ClientService>(
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
+        // Of heads, which nothing else limits; in trailers the mark counts, too.
         .max_header_list_size(settings.limits.bytes.head_max as u32)
         .max_send_buf_size(BUFFER_MAX)
         .keep_alive_interval(PING_INTERVAL)

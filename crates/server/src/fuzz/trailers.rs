@@ -1,4 +1,4 @@
-//! The trailers of HTTP/2 requests, as h2 is to read them.
+//! The header blocks of HTTP/2 requests, as h2 is to read them.
 
 use std::collections::HashSet;
 
@@ -14,9 +14,15 @@ const CONTINUATION: u8 = 9;
 
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const PRIORITY: u8 = 0x20;
+
+/// Of one block: h2 takes no more.
+const FRAMES_MAX: usize = 7;
 
 /// The guard passes the frames in `input` on the same however they are cut; of those that are no
-/// header blocks none is changed; and all trailers have the mark, or do not end their stream.
+/// header blocks none is changed; all trailers have the mark, or do not end their stream; and heads
+/// that fit into one frame come in one.
 ///
 /// # Panics
 /// If it does not.
@@ -25,9 +31,10 @@ pub fn check(input: &[u8]) {
     let read = read(&[input.bytes]);
     assert_eq!(read, self::read(&input.pieces()));
     trailers_are_judged(&read);
+    heads_are_joined(&read);
     let sent = others(input.bytes);
     let passed = others(&read);
-    // What follows trailers that are incomplete is held.
+    // What follows a header block that is incomplete is held.
     assert!(sent.starts_with(&passed));
     if blocks_are_whole(input.bytes) {
         assert_eq!(sent, passed);
@@ -84,16 +91,42 @@ fn trailers_are_judged(read: &[u8]) {
     }
 }
 
+/// The blocks here are far shorter than the longest frame.
+fn heads_are_joined(read: &[u8]) {
+    let frames = frames(read).collect::<Vec<_>>();
+    for (index, first) in frames.iter().enumerate() {
+        if first.kind != HEADERS || is_padded_too_much(first) {
+            continue;
+        }
+        let continued = frames[index..].iter().take(FRAMES_MAX).enumerate();
+        let mut continued = continued.map_while(|(number, frame)| {
+            let is_next = number == 0 || frame.kind == CONTINUATION && frame.stream == first.stream;
+            is_next.then_some(frame.flags & END_HEADERS != 0)
+        });
+        let is_whole = continued.position(|is_last| is_last);
+        assert!(matches!(is_whole, None | Some(0)), "{} has more frames", first.stream);
+    }
+}
+
+/// Whether what a HEADERS frame says of its padding and priority does not fit into it.
+fn is_padded_too_much(frame: &Frame<'_>) -> bool {
+    let is_padded = frame.flags & PADDED != 0;
+    let padding =
+        if is_padded { frame.payload.first().map_or(1, |bytes| 1 + u16::from(*bytes)) } else { 0 };
+    let priority = if frame.flags & PRIORITY != 0 { 5 } else { 0 };
+    usize::from(padding) + priority > frame.payload.len()
+}
+
 /// Whether a header block, all in this frame, begins with an empty `host`.
 fn is_marked(frame: &Frame<'_>) -> bool {
     let mut block = frame.payload.iter();
     let mut first = block.next();
     while first.is_some_and(|byte| byte & 0xe0 == 0x20) {
         let is_short = first.is_some_and(|byte| byte & 0x1f != 0x1f);
-        let _ = is_short || block.any(|byte| byte & 0x80 == 0);
-        first = block.next();
+        let has_end = is_short || block.by_ref().take(4).any(|byte| byte & 0x80 == 0);
+        // An update without an end has swallowed the mark, and is an error.
+        first = if has_end { block.next() } else { None };
     }
-    // An update without an end has swallowed the mark, and is an error.
     frame.flags == END_STREAM | END_HEADERS && first.is_none_or(|byte| *byte == 0xa6)
 }
 

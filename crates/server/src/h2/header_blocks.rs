@@ -1,20 +1,27 @@
-//! Pseudo-header fields in the trailers of HTTP/2 requests, which h2 is made to reject.
+//! Header blocks of HTTP/2 requests, of which h2 is made to reject all that are malformed.
 //!
-//! They make a request malformed, and its stream is to be reset with PROTOCOL_ERROR
-//! [RFC9113 §8.1, §8.1.1]. h2 0.4 leaves them out instead, and nothing tells of it. But it does reject
-//! a pseudo-header field that follows a regular one. So a regular field, the mark, is put in front of
-//! all trailers before h2 reads them. It is one byte and changes no table, so no header block has to
-//! be decoded. [`remove_mark`] takes it out of the trailers again.
+//! Such a request is to be reset with PROTOCOL_ERROR [RFC9113 §8.1.1]. h2 0.4 has two gaps:
 //!
-//! Trailers in several frames become one frame: h2 forgets that a block is malformed if a frame ends
-//! within a field. Those that do not fit into one frame lose their END_STREAM flag, without which h2
-//! resets the stream just so.
+//! - It forgets that a block is malformed if a frame ends within a field, and serves the request
+//!   without what was wrong. So several frames become one. Heads that do not fit into one frame are
+//!   cut between their fields; only a field that is longer than a frame is cut, and nothing is in
+//!   front of it in its frame. h2 closes the connection if such a head is malformed.
+//! - It leaves pseudo-header fields out of trailers, where they may not be [RFC9113 §8.1]. But it does
+//!   reject a pseudo-header field that follows a regular one. So a regular field, the mark, is put in
+//!   front of all trailers. It is one byte and changes no table, so no block has to be decoded.
+//!   [`remove_mark`] takes it out of the trailers again.
+//!
+//! Trailers that do not fit into one frame lose their END_STREAM flag, without which h2 resets the
+//! stream just so. h2 counts 36 bytes for the mark, and leaves out those trailers that exceed the limit
+//! on heads.
 
 use std::mem;
 
 use bytes::Bytes;
 use http::header::HOST;
 use http_body::Frame;
+
+use crate::h2::hpack;
 
 /// Of "PRI * HTTP/2.0", which the client sends before its first frame [RFC9113 §3.4].
 const PREFACE_BYTES: usize = 24;
@@ -55,12 +62,12 @@ pub(crate) fn remove_mark(frame: &mut Frame<Bytes>) {
     }
 }
 
-/// Follows the frames of a client, and marks the trailers among them.
+/// Follows the frames of a client, and replaces the header blocks among them that h2 would misjudge.
 pub(crate) struct HeaderGuard {
     /// What is still to pass as it is: of the preface, or of a frame.
     passing: usize,
     open: OpenStreams,
-    /// The start of a frame's head, or of trailers.
+    /// The start of a frame's head, or of a header block.
     held: Vec<u8>,
 }
 
@@ -78,7 +85,7 @@ impl HeaderGuard {
         (passed, replaced)
     }
 
-    /// How many of `bytes` come before trailers, or the incomplete head of a frame.
+    /// How many of `bytes` come before a block to be replaced, or the incomplete head of a frame.
     fn pass(&mut self, bytes: &[u8]) -> usize {
         let mut passed = 0;
         loop {
@@ -86,7 +93,8 @@ impl HeaderGuard {
             passed += passing;
             self.passing -= passing;
             let Some(head) = FrameHead::read(&bytes[passed..]) else { return passed };
-            if head.kind == HEADERS && self.open.contains(head.stream) {
+            let is_whole_head = head.has(END_HEADERS) && !self.open.contains(head.stream);
+            if head.kind == HEADERS && !is_whole_head {
                 return passed;
             }
             self.open.follow(head);
@@ -103,17 +111,15 @@ impl HeaderGuard {
         loop {
             let (passed, behind) = rest.split_at(self.pass(rest));
             ready.extend_from_slice(passed);
-            let Some(trailers) = Trailers::read(behind) else {
+            let Some(block) = HeaderBlock::read(behind, &self.open) else {
                 let is_all = behind.len() == held.len();
                 self.held = if is_all { held } else { behind.to_vec() };
                 return ready;
             };
-            if trailers.ends {
-                self.open.end(trailers.stream);
-            }
-            ready.extend_from_slice(&trailers.replacement);
-            self.passing = trailers.passing;
-            rest = &behind[trailers.length..];
+            self.open.follow(block.head);
+            ready.extend_from_slice(&block.replacement);
+            self.passing = block.passing;
+            rest = &behind[block.length..];
         }
     }
 }
@@ -131,11 +137,11 @@ impl OpenStreams {
         stream < self.forgotten_below || self.open.contains(&stream)
     }
 
-    /// Follows a frame that is no trailers.
+    /// Follows a frame of the client, as h2 reads it.
     fn follow(&mut self, head: FrameHead) {
         match (head.kind, head.has(END_STREAM)) {
-            (HEADERS, false) => self.begin(head.stream),
-            (DATA, true) | (RST_STREAM, _) => self.end(head.stream),
+            (HEADERS, false) if !self.contains(head.stream) => self.begin(head.stream),
+            (HEADERS | DATA, true) | (RST_STREAM, _) => self.end(head.stream),
             _ => {}
         }
     }
@@ -157,11 +163,10 @@ impl OpenStreams {
     }
 }
 
-/// What begins with a HEADERS frame on an open stream.
-struct Trailers {
-    stream: u32,
-    /// Whether h2 reads that they end their stream.
-    ends: bool,
+/// What begins with a HEADERS frame.
+struct HeaderBlock {
+    /// Of the first frame, as h2 reads it.
+    head: FrameHead,
     /// To be read in place of the bytes of that `length`.
     replacement: Vec<u8>,
     length: usize,
@@ -169,46 +174,64 @@ struct Trailers {
     passing: usize,
 }
 
-impl Trailers {
-    /// Reads the trailers that `bytes` begin with, once they can be judged.
-    fn read(bytes: &[u8]) -> Option<Self> {
+/// What a header block is to its stream.
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    Head,
+    Trailers,
+}
+
+impl HeaderBlock {
+    /// Reads the block that `bytes` begin with, once it can be judged.
+    fn read(bytes: &[u8], open: &OpenStreams) -> Option<Self> {
         let first = FrameHead::read(bytes)?;
+        let role = if open.contains(first.stream) { Role::Trailers } else { Role::Head };
+        let bytes_max = match role {
+            Role::Head => FRAMES_MAX * PAYLOAD_BYTES_MAX,
+            // One byte is left for the mark.
+            Role::Trailers => PAYLOAD_BYTES_MAX - 1,
+        };
         let (mut length, mut payload_bytes) = (0, 0);
         for number in 0..FRAMES_MAX {
             let head = FrameHead::read(bytes.get(length..)?)?;
-            let is_continued = head.kind == CONTINUATION && head.stream == first.stream;
+            let is_next = number == 0 || head.kind == CONTINUATION && head.stream == first.stream;
             payload_bytes += head.length;
-            // One byte is left for the mark.
-            if (number > 0 && !is_continued) || payload_bytes >= PAYLOAD_BYTES_MAX {
+            if !is_next || head.length > PAYLOAD_BYTES_MAX || payload_bytes > bytes_max {
                 break;
             }
             length += HEAD_BYTES + head.length;
             if head.has(END_HEADERS) {
-                return Some(match marked(first, bytes.get(..length)?) {
-                    Some(replacement) => Self::of(first, replacement, length),
-                    None => Self::without_end(first),
-                });
+                return Some(Self::of(first, bytes.get(..length)?, role));
             }
         }
-        Some(Self::without_end(first))
+        Some(Self::rejected(first, role))
     }
 
-    /// Those that do not fit into one frame, or for which h2 will close the connection.
-    fn without_end(first: FrameHead) -> Self {
-        let head = FrameHead { flags: first.flags & !END_STREAM, ..first };
+    /// The block in `frames`: a `first` one and those that continue it.
+    fn of(first: FrameHead, frames: &[u8], role: Role) -> Self {
+        let Some(mut block) = joined(first, frames) else { return Self::rejected(first, role) };
+        if role == Role::Trailers {
+            let updates = hpack::fields(&block).take_while(|field| hpack::is_size_update(field));
+            block.insert(updates.map(<[u8]>::len).sum(), MARK);
+        }
+        let replacement = framed(first, &block);
+        Self { head: first, replacement, length: frames.len(), passing: 0 }
+    }
+
+    /// Trailers that are too long, or a block for which h2 will close the connection.
+    fn rejected(first: FrameHead, role: Role) -> Self {
+        let kept = match role {
+            Role::Head => first.flags,
+            Role::Trailers => first.flags & !END_STREAM,
+        };
+        let head = FrameHead { flags: kept, ..first };
         let replacement = head.bytes().to_vec();
-        Self { passing: first.length, ..Self::of(head, replacement, HEAD_BYTES) }
-    }
-
-    fn of(head: FrameHead, replacement: Vec<u8>, length: usize) -> Self {
-        let ends = head.has(END_STREAM);
-        Self { stream: head.stream, ends, replacement, length, passing: 0 }
+        Self { head, replacement, length: HEAD_BYTES, passing: first.length }
     }
 }
 
-/// One frame in place of `frames`, which are a `first` one and those that continue it: with the mark,
-/// without padding and priority. None if the padding is longer than the frame.
-fn marked(first: FrameHead, frames: &[u8]) -> Option<Vec<u8>> {
+/// The block in `frames`, without padding and priority. None if the padding is longer than the frame.
+fn joined(first: FrameHead, frames: &[u8]) -> Option<Vec<u8>> {
     let (payload, mut rest) = frames[HEAD_BYTES..].split_at(first.length);
     let mut block = first.fragment(payload)?.to_vec();
     while let Some(head) = FrameHead::read(rest) {
@@ -216,28 +239,44 @@ fn marked(first: FrameHead, frames: &[u8]) -> Option<Vec<u8>> {
         block.extend_from_slice(fragment);
         rest = behind;
     }
-    block.insert(size_updates_length(&block), MARK);
-    let flags = (first.flags & END_STREAM) | END_HEADERS;
-    let head = FrameHead { length: block.len(), flags, ..first };
-    Some([&head.bytes()[..], &block].concat())
+    Some(block)
 }
 
-/// The bytes of the dynamic table size updates, which come before all fields [RFC7541 §4.2, §6.3].
-fn size_updates_length(block: &[u8]) -> usize {
-    let mut rest = block;
-    while let [first, behind @ ..] = rest
-        && first & 0xe0 == 0x20
-    {
-        // The size takes more bytes if its first five bits are set, until one without the highest bit.
-        let more = match first & 0x1f {
-            0x1f => {
-                behind.iter().position(|byte| byte & 0x80 == 0).map_or(behind.len(), |at| at + 1)
-            }
-            _ => 0,
-        };
-        rest = &behind[more..];
+/// A block in as few frames as hold it, of which the `first` one has the stream.
+fn framed(first: FrameHead, block: &[u8]) -> Vec<u8> {
+    let fragments = fragments(block);
+    let last = fragments.len() - 1;
+    let mut frames = Vec::with_capacity(block.len() + fragments.len() * HEAD_BYTES);
+    for (index, fragment) in fragments.into_iter().enumerate() {
+        let kind = if index == 0 { HEADERS } else { CONTINUATION };
+        let end_stream = if index == 0 { first.flags & END_STREAM } else { 0 };
+        let end_headers = if index == last { END_HEADERS } else { 0 };
+        let flags = end_stream | end_headers;
+        let head = FrameHead { length: fragment.len(), kind, flags, stream: first.stream };
+        frames.extend_from_slice(&head.bytes());
+        frames.extend_from_slice(fragment);
     }
-    block.len() - rest.len()
+    frames
+}
+
+/// The pieces of a block for one frame each: one, or some that end between fields, but within a field
+/// if there is no other in it.
+fn fragments(block: &[u8]) -> Vec<&[u8]> {
+    let mut fragments = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for field in hpack::fields(block) {
+        if end > start && end - start + field.len() > PAYLOAD_BYTES_MAX {
+            fragments.push(&block[start..end]);
+            start = end;
+        }
+        end += field.len();
+        while end - start > PAYLOAD_BYTES_MAX {
+            fragments.push(&block[start..start + PAYLOAD_BYTES_MAX]);
+            start += PAYLOAD_BYTES_MAX;
+        }
+    }
+    fragments.push(&block[start..end]);
+    fragments
 }
 
 /// The head of a frame [RFC9113 §4.1].

@@ -2,6 +2,7 @@
 //! pings it is alive.
 
 pub(crate) mod header_blocks;
+mod hpack;
 mod running_stream;
 pub(crate) mod send_memory;
 pub(crate) mod stream;

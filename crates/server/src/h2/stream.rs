@@ -15,8 +15,8 @@ use crate::transport::outlet::Outlet;
 use crate::transport::stream::Paced;
 use crate::tunnel::Rejoined;
 
-/// A client's stream that tells whether the client takes what is written, and marks the trailers
-/// that come.
+/// A client's stream that tells whether the client takes what is written, and guards the header
+/// blocks that come.
 pub(crate) struct H2Stream<T> {
     stream: Rejoined<Paced<T>>,
     unsent: Unsent,

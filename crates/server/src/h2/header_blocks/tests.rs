@@ -1,4 +1,4 @@
-//! The guard by itself: which bytes it passes on, and what it makes of trailers.
+//! The guard by itself: which bytes it passes on, and what it makes of header blocks.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -172,17 +172,31 @@ fn trailers_that_fill_one_frame_are_the_longest_that_are_marked() {
     }
 }
 
-#[test]
-fn no_more_is_held_than_one_frame() {
-    let mut guard = HeaderGuard::new();
-    guard.follow(&[&PREFACE[..], &opening(1)].concat());
+/// The most bytes that are held of a block that goes on and on, on stream 1.
+fn most_held(guard: &mut HeaderGuard) -> usize {
     let (mut held, mut frame) = (0, frame(HEADERS, END_STREAM, 1, b""));
     for _ in 0..100 {
         guard.follow(&frame);
         held = held.max(guard.held.len());
         frame = self::frame(CONTINUATION, NO_FLAGS, 1, &[b'x'; 4096]);
     }
+    held
+}
+
+#[test]
+fn no_more_is_held_than_one_frame() {
+    let mut guard = HeaderGuard::new();
+    guard.follow(&[&PREFACE[..], &opening(1)].concat());
+    let held = most_held(&mut guard);
     assert!((4096..FRAME + 7 * 9).contains(&held), "{held}");
+    assert_eq!(guard.held.len(), 0, "it has let go");
+}
+
+#[test]
+fn of_heads_as_many_frames_are_held_as_h2_takes() {
+    let mut guard = HeaderGuard::new();
+    guard.follow(PREFACE);
+    assert_eq!(most_held(&mut guard), 6 * 9 + 5 * 4096, "before a seventh is seen");
     assert_eq!(guard.held.len(), 0, "it has let go");
 }
 
@@ -195,6 +209,99 @@ fn as_many_frames_are_joined_as_h2_takes() {
         let read = read_in(&frames.concat(), || usize::MAX);
         let trailers = FrameHead::read(&read[opening(1).len()..]).unwrap();
         assert_eq!(trailers.has(END_STREAM), end == END);
+    }
+}
+
+#[test]
+fn heads_in_several_frames_become_one_without_a_mark() {
+    for end in [NO_FLAGS, END_STREAM] {
+        let frames = [
+            frame(HEADERS, end | PADDED | PRIORITY, 1, b"\x01\0\0\0\0\x10he\0"),
+            frame(CONTINUATION, NO_FLAGS, 1, b"a"),
+            frame(CONTINUATION, END_HEADERS, 1, b"d"),
+        ];
+        check(
+            &[&frames[..], &[opening(3)]].concat(),
+            &[frame(HEADERS, end | END_HEADERS, 1, b"head"), opening(3)],
+        );
+    }
+}
+
+#[test]
+fn streams_that_several_frames_open_may_have_trailers() {
+    let head = [frame(HEADERS, NO_FLAGS, 1, &[PATH]), frame(CONTINUATION, END_HEADERS, 1, b"")];
+    let trailers = frame(HEADERS, END, 1, b"trailers");
+    let marked = frame(HEADERS, END, 1, b"\xa6trailers");
+    check(&[&head[..], std::slice::from_ref(&trailers)].concat(), &[opening(1), marked]);
+    let ended = [frame(HEADERS, END_STREAM, 1, &[PATH]), frame(CONTINUATION, END_HEADERS, 1, b"")];
+    check(
+        &[&ended[..], std::slice::from_ref(&trailers)].concat(),
+        &[frame(HEADERS, END, 1, &[PATH]), trailers],
+    );
+}
+
+#[test]
+fn heads_for_which_h2_closes_the_connection_pass_as_they_are() {
+    let first = frame(HEADERS, END_STREAM, 1, b"a");
+    let more = frame(CONTINUATION, NO_FLAGS, 1, b"b");
+    let last = frame(CONTINUATION, END_HEADERS, 1, b"c");
+    let too_many = [vec![first.clone()], vec![more; 6], vec![last.clone()]].concat();
+    for frames in [
+        &[first.clone(), frame(SETTINGS, NO_FLAGS, 0, b""), last.clone()][..],
+        &[first.clone(), frame(CONTINUATION, END_HEADERS, 3, b"x")],
+        &[frame(HEADERS, END_STREAM | PADDED, 1, b"\x06field"), last.clone()],
+        &too_many,
+        &[first, frame(CONTINUATION, END_HEADERS, 1, &vec![b'x'; FRAME + 1])],
+        &[frame(HEADERS, END_STREAM, 1, &vec![b'x'; FRAME + 1]), last],
+    ] {
+        let sent = frames.concat();
+        for length in [1, usize::MAX] {
+            assert!(read_in(&sent, || length) == sent, "{frames:?}");
+        }
+    }
+}
+
+/// A literal field of so many bytes, 131 or more [RFC7541 §5.1].
+fn field(bytes: usize) -> Vec<u8> {
+    let rest = bytes - 7 - 127;
+    let length = [0x80 | rest as u8, 0x80 | (rest >> 7) as u8, (rest >> 14) as u8];
+    [&b"\0\x01x\x7f"[..], &length, &vec![b'v'; bytes - 7]].concat()
+}
+
+#[test]
+fn long_heads_are_cut_between_fields_and_longer_fields_alone() {
+    for (fields, expected) in [
+        (&[FRAME][..], &[FRAME][..]),
+        (&[FRAME - 200, 200], &[FRAME]),
+        (&[FRAME - 200, 201], &[FRAME - 200, 201]),
+        (&[200, FRAME], &[200, FRAME]),
+        (&[9000, 9000, 300, 9000], &[9000, 9300, 9000]),
+        (&[FRAME + 1], &[FRAME, 1]),
+        (&[200, FRAME + 1, 300], &[200, FRAME, 301]),
+        (&[200, 2 * FRAME, 300], &[200, FRAME, FRAME, 300]),
+        (&[200, 2 * FRAME + 5000, 6000, 6000], &[200, FRAME, FRAME, 11_000, 6000]),
+    ] {
+        let block = fields.iter().flat_map(|bytes| field(*bytes)).collect::<Vec<_>>();
+        let cut = |lengths: &[usize]| {
+            let (mut frames, mut rest) = (Vec::new(), &block[..]);
+            for (index, length) in lengths.iter().enumerate() {
+                let (fragment, behind) = rest.split_at(*length);
+                let (kind, end) =
+                    if index == 0 { (HEADERS, END_STREAM) } else { (CONTINUATION, 0) };
+                let flags = end | if behind.is_empty() { END_HEADERS } else { NO_FLAGS };
+                frames.extend(frame(kind, flags, 1, fragment));
+                rest = behind;
+            }
+            assert!(rest.is_empty());
+            frames
+        };
+        let pieces = block.len().div_ceil(FRAME).max(2);
+        let mut lengths = vec![block.len() / pieces; pieces - 1];
+        lengths.push(block.len() - lengths.iter().sum::<usize>());
+        for length in [997, usize::MAX] {
+            let read = read_in(&cut(&lengths), || length);
+            assert!(read == cut(expected), "{fields:?} in pieces of {length}");
+        }
     }
 }
 
@@ -246,6 +353,8 @@ fn whatever_has_no_trailers_passes_unchanged() {
                 _ => frames.extend(frame(random.random_range(2..=255), 0, stream, &payload)),
             }
         }
+        // Without another frame, a head that is not complete would wait for its rest.
+        frames.extend(frame(SETTINGS, NO_FLAGS, 0, b""));
         let read = read_in(&frames, || random.random_range(1..40));
         assert!(read == frames, "{frames:?}");
     }
