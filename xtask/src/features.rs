@@ -1,15 +1,20 @@
-//! Each feature compiles alone, and so does each crate without any.
+//! Each feature compiles alone, and so does each crate without any; the tower layer brings few crates.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::WORKSPACE;
 use crate::steps::cargo;
 
-/// Checks every crate that has features: without any, and with each alone.
+/// What the tower layer may bring, itself included: who adds it to a service adds all of them.
+const LAYER_CRATES_MAX: usize = 40;
+
+/// Checks every crate that has features: without any, and with each alone; and that the layer is small.
 pub(crate) fn check() -> Result<()> {
+    check_layer()?;
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version", "1", "--locked"])
         .current_dir(WORKSPACE)
@@ -25,6 +30,33 @@ pub(crate) fn check() -> Result<()> {
         cargo("features", &[], &arguments)?;
     }
     Ok(())
+}
+
+fn check_layer() -> Result<()> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--package", "tamarisk-tower", "--edges", "normal"])
+        .args(["--prefix", "none"])
+        .current_dir(WORKSPACE)
+        .output()
+        .context("cargo tree does not start")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8(output.stdout)?;
+    let count = crates(&tree).len();
+    ensure!(
+        count <= LAYER_CRATES_MAX,
+        "tamarisk-tower brings {count} crates, and may bring {LAYER_CRATES_MAX}; \
+         cargo tree --package tamarisk-tower --edges normal shows them"
+    );
+    println!("xtask: features: tamarisk-tower brings {count} crates, itself included");
+    Ok(())
+}
+
+/// Those of a tree without its branches, which repeats some and says where others are.
+fn crates(tree: &str) -> BTreeSet<&str> {
+    tree.lines()
+        .filter_map(|line| line.split(" (").next())
+        .filter(|line| !line.is_empty())
+        .collect()
 }
 
 /// What the fuzz targets call, which is checked with them.
@@ -50,6 +82,12 @@ fn of_package(package: &Value) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_crate_counts_once() {
+        let tree = "own v0.1.0 (/folder/own)\nslab v0.4.12\nquote v1.0.47 (proc-macro)\nslab v0.4.12 (*)\n\n";
+        assert_eq!(crates(tree), BTreeSet::from(["own v0.1.0", "quote v1.0.47", "slab v0.4.12"]));
+    }
 
     #[test]
     fn each_feature_is_checked_alone_and_none_too() {
