@@ -35,8 +35,8 @@ const MAIN: f64 = 0.3;
 /// A service that is implied to be shorter than this share of the usual one counts as so long:
 /// clocks are read one after the other.
 const LEAST: f64 = 0.02;
-/// An answer that came before its service would have begun is so unlikely (its logarithm), in each
-/// part of the usual length. Not impossible: an upstream may have a cache, or another order.
+/// An answer that came before its service would have begun has a likelihood of e to the minus this,
+/// divided by the usual length. Not none: an upstream may have a cache, or another order.
 const OVERTAKEN: f64 = 4.4;
 /// Responses must grow with the number in flight at least with this exponent: before few workers
 /// it is 1. Requests that come evenly to an upstream that has room end as evenly, one by one.
