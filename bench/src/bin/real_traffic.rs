@@ -38,11 +38,14 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     tamarisk: Option<PathBuf>,
     /// Put nginx with limit_conn before the upstream instead, told the number of workers
-    #[arg(long, conflicts_with = "haproxy")]
+    #[arg(long, conflicts_with_all = ["haproxy", "envoy"])]
     nginx: bool,
     /// Put HAProxy with maxconn and a bounded queue there, told the number of workers
-    #[arg(long)]
+    #[arg(long, conflicts_with = "envoy")]
     haproxy: bool,
+    /// Put Envoy (this command) with adaptive concurrency there, all else as it is by default
+    #[arg(long, value_name = "FILE")]
+    envoy: Option<PathBuf>,
     /// List the situations
     #[arg(long)]
     list: bool,
@@ -63,9 +66,10 @@ fn main() -> Result<()> {
         situations.iter().for_each(|situation| println!("{}", situation.name));
         return Ok(());
     }
-    let front = match (options.nginx, options.haproxy) {
-        (true, _) => Front::Nginx,
-        (_, true) => Front::Haproxy,
+    let front = match (options.nginx, options.haproxy, &options.envoy) {
+        (true, ..) => Front::Nginx,
+        (_, true, _) => Front::Haproxy,
+        (.., Some(command)) => Front::Envoy(command.clone()),
         _ => Front::Tamarisk(options.tamarisk.clone().map_or_else(tamarisk, Ok)?),
     };
     if !options.json {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use serde_json::json;
 
 use super::situations::Situation;
 use crate::process::{Scratch, Server, free_address, nginx};
@@ -22,6 +23,8 @@ pub enum Front {
     Nginx,
     /// HAProxy with `maxconn` and a queue of the target's length, told how many workers there are.
     Haproxy,
+    /// Envoy (a command or a file) with its adaptive concurrency and the defaults of that.
+    Envoy(PathBuf),
 }
 
 impl Front {
@@ -65,8 +68,73 @@ impl Front {
                 )?;
                 Server::start_anywhere(&["haproxy", "-db", "-f", &config], address)
             }
+            Self::Envoy(command) => envoy(scratch, command, upstream),
         }
     }
+}
+
+/// Envoy as its documents describe adaptive concurrency: the gradient controller with the defaults
+/// of what may be left out, and nothing else between the client and the upstream. Its limits on
+/// connections and requests to an upstream (1,024 unless set) are raised, and its timeout of 15 s
+/// for an answer is as long as the others'.
+fn envoy(scratch: &Scratch, command: &Path, upstream: SocketAddr) -> Result<Server> {
+    const TYPES: &str = "type.googleapis.com/envoy.extensions.filters";
+    let address = free_address()?;
+    let (ip, port) = (address.ip(), address.port());
+    let (upstream_ip, upstream_port) = (upstream.ip(), upstream.port());
+    let socket = |ip, port| json!({ "socket_address": { "address": ip, "port_value": port } });
+    let config = json!({ "static_resources": {
+        "listeners": [{
+            "address": socket(ip, port),
+            "filter_chains": [{ "filters": [{
+                "name": "envoy.filters.network.http_connection_manager",
+                "typed_config": {
+                    "@type": format!("{TYPES}.network.http_connection_manager.v3.HttpConnectionManager"),
+                    "stat_prefix": "front",
+                    "route_config": { "virtual_hosts": [{
+                        "name": "all",
+                        "domains": ["*"],
+                        "routes": [{
+                            "match": { "prefix": "/" },
+                            "route": { "cluster": "upstream", "timeout": "60s" },
+                        }],
+                    }] },
+                    "http_filters": [
+                        {
+                            "name": "envoy.filters.http.adaptive_concurrency",
+                            "typed_config": {
+                                "@type": format!("{TYPES}.http.adaptive_concurrency.v3.AdaptiveConcurrency"),
+                                "gradient_controller_config": {
+                                    "concurrency_limit_params": { "concurrency_update_interval": "0.1s" },
+                                    "min_rtt_calc_params": { "interval": "60s" },
+                                },
+                            },
+                        },
+                        {
+                            "name": "envoy.filters.http.router",
+                            "typed_config": { "@type": format!("{TYPES}.http.router.v3.Router") },
+                        },
+                    ],
+                },
+            }] }],
+        }],
+        "clusters": [{
+            "name": "upstream",
+            "connect_timeout": "5s",
+            "circuit_breakers": { "thresholds": [{
+                "max_connections": UNLIMITED,
+                "max_pending_requests": UNLIMITED,
+                "max_requests": UNLIMITED,
+            }] },
+            "load_assignment": { "cluster_name": "upstream", "endpoints": [{ "lb_endpoints": [{
+                "endpoint": { "address": socket(upstream_ip, upstream_port) },
+            }] }] },
+        }],
+    } });
+    let config = scratch.write("envoy.json", &config.to_string())?;
+    let command = command.display().to_string();
+    let arguments = ["-c", &config, "--concurrency", "1", "--disable-hot-restart"];
+    Server::start_anywhere(&[&[&*command], &arguments[..]].concat(), address)
 }
 
 fn protect(

@@ -17,7 +17,7 @@ use crate::process::Scratch;
 /// If the proxy cannot be started, or Ctrl-C ended the run.
 pub fn run(situation: &Situation, front: &Front, seed: u64) -> Result<Vec<f64>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let scratch = Scratch::new(&format!("real-traffic-{}", situation.name))?;
+    let scratch = Scratch::new(&format!("real-traffic-{}-{seed}", situation.name))?;
     let judged = runtime.block_on(async {
         let start = Instant::now() + STARTS_AFTER;
         let upstream = situation.upstream.clone().serve(start, seed).await?;
