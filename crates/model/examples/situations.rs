@@ -41,11 +41,12 @@ use Bar::{AtLeast, AtMost};
 
 const REJECTED: &str = "rejected";
 
-const ROWS: [Row; 41] = [
+const ROWS: [Row; 42] = [
     row("idle-app-15", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-30", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-route", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-half-of-target", REJECTED, AtMost(0.005), |seen| seen.all().rejected()),
+    row("idle-pages", REJECTED, AtMost(0.005), |seen| seen.all().rejected()),
     row("polls", "others rejected", AtMost(0.005), |seen| seen.all().kind(1).rejected()),
     row("lost-replies", REJECTED, AtMost(0.005), |seen| seen.all().rejected()),
     row("outage", "in time of asked, from 2 s after", AtLeast(0.95), |seen| {

@@ -20,6 +20,8 @@ use super::service_fit::ServiceFit;
 const STARTS_MAX: usize = 512;
 /// The answers must be so many times (its logarithm) likelier with a number of workers than without.
 const SURE: f64 = 4.5;
+/// Another order of service is believed only if it is so many times (its logarithm) likelier.
+const OTHER_ORDER: f64 = 1.0;
 /// Fewer answers say nothing.
 const ANSWERS_MIN: f64 = 4.0;
 /// As long as those in flight have been there for so many times as long, all told, as those
@@ -59,6 +61,8 @@ const STEP: f64 = 1.13;
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     starts: VecDeque<Start>,
+    /// How many states were set.
+    set: f64,
     points: Vec<Point>,
     /// When requests ended, in this order.
     ends: Vec<f64>,
@@ -75,6 +79,9 @@ pub(super) struct Curve {
 
 #[derive(Clone, Copy, Debug)]
 struct Start {
+    /// When it came, …
+    entered: f64,
+    /// … and when it was sent.
     at: f64,
     /// How many were in flight with it.
     in_flight: usize,
@@ -161,6 +168,7 @@ impl Curve {
     pub(super) fn new(rows: usize) -> Self {
         Self {
             starts: VecDeque::with_capacity(STARTS_MAX),
+            set: 0.0,
             points: Vec::with_capacity(STARTS_MAX),
             ends: Vec::with_capacity(STARTS_MAX),
             work: vec![0.0; rows],
@@ -176,43 +184,58 @@ impl Curve {
         self.starts.clear();
     }
 
-    /// A request is sent; so many are in flight with it.
-    pub(super) fn on_start(&mut self, at: f64, row: usize, in_flight: u32) {
+    /// A request that came at `entered` is sent; so many are in flight with it.
+    pub(super) fn on_start(&mut self, entered: f64, at: f64, row: usize, in_flight: u32) {
         if self.starts.len() == STARTS_MAX {
             self.starts.pop_front();
         }
         let in_flight = in_flight.max(1) as usize;
-        self.starts.push_back(Start { at, in_flight, row, state: State::InFlight });
+        self.starts.push_back(Start { entered, at, in_flight, row, state: State::InFlight });
     }
 
-    /// What was sent at `at` has been answered after so many seconds.
-    pub(super) fn on_answer(&mut self, at: f64, row: usize, took: f64) {
-        self.set(at, row, State::Answered(took));
+    /// What came at `entered` and was sent at `at` has been answered after so many seconds.
+    pub(super) fn on_answer(&mut self, entered: f64, at: f64, row: usize, took: f64) {
+        self.set(entered, at, row, State::Answered(took));
     }
 
     /// What was sent at `at` will say nothing; it has left after so many seconds.
     pub(super) fn forget(&mut self, at: f64, row: usize, took: f64) {
-        self.set(at, row, State::Gone(took));
+        self.set(at, at, row, State::Gone(took));
     }
 
-    fn set(&mut self, at: f64, row: usize, state: State) {
+    /// Sets the state of the request that was sent at `at`: a higher limit sends many at once, and
+    /// of those it is the one that came at `entered`.
+    fn set(&mut self, entered: f64, at: f64, row: usize, state: State) {
         /// Clocks are read one after the other.
         const SAME: f64 = 0.002;
-        let middle = self.starts.partition_point(|start| start.at < at);
-        let distance = |index: &usize| (self.starts[*index].at - at).abs();
-        let is_same = |index: &usize| {
-            let start = &self.starts[*index];
-            start.row == row && start.state == State::InFlight
+        /// Seconds are rounded.
+        const ROUNDED: f64 = 1e-6;
+        /// Its multiples are spread as evenly as can be.
+        const GOLDEN: f64 = 0.618_033_988_749_895;
+        let from = self.starts.partition_point(|start| start.at <= at - SAME);
+        let near = || {
+            let later = self.starts.range(from..).zip(from..);
+            let near = later.take_while(|(start, _)| start.at < at + SAME);
+            near.filter(|(start, _)| start.row == row && start.state == State::InFlight)
         };
-        let is_near = |index: &usize| distance(index) < SAME;
-        let before = (0..middle).rev().take_while(is_near).find(is_same);
-        let after = (middle..self.starts.len()).take_while(is_near).find(is_same);
-        let nearest = [before, after]
-            .into_iter()
-            .flatten()
-            .min_by(|a, b| distance(a).total_cmp(&distance(b)));
-        if let Some(index) = nearest {
+        let least = |apart: &dyn Fn(&Start) -> f64| {
+            near().map(|(start, _)| apart(start)).fold(f64::INFINITY, f64::min) + ROUNDED
+        };
+        let sent_apart = |start: &Start| (start.at - at).abs();
+        let sent_least = least(&sent_apart);
+        let came_apart = |start: &Start| {
+            let is_nearest = sent_apart(start) <= sent_least;
+            if is_nearest { (start.entered - entered).abs() } else { f64::INFINITY }
+        };
+        let came_least = least(&came_apart);
+        let alike = || near().filter(|(start, _)| came_apart(start) <= came_least);
+        // Which of those it is that also came at once, nobody knows. To take them in their order
+        // would look like a queue.
+        let count = alike().count();
+        let any = (self.set * GOLDEN).fract() * count as f64;
+        if let Some((_, index)) = alike().nth(any as usize) {
             self.starts[index].state = state;
+            self.set += 1.0;
         }
     }
 
@@ -235,7 +258,7 @@ impl Curve {
         }
         let shared = candidates(most).map(|busy| self.likelihood(busy, Order::Any));
         let shared = shared.fold(f64::NEG_INFINITY, f64::max);
-        if best - parallel <= SURE || shared > best {
+        if best - parallel <= SURE || shared > best + OTHER_ORDER {
             return None;
         }
         let most = candidates(most)
@@ -471,10 +494,10 @@ mod tests {
             let free = request.checked_sub(workers).map_or(*at, |before| ends[before].max(*at));
             ends.push(free + 1.0);
             let in_flight = ends.iter().filter(|end| **end > *at).count();
-            curve.on_start(*at, row, in_flight as u32);
+            curve.on_start(*at, *at, row, in_flight as u32);
         }
         for (at, end) in sent.iter().zip(&ends).filter(|(_, end)| **end <= now) {
-            curve.on_answer(*at, row, end - at);
+            curve.on_answer(*at, *at, row, end - at);
         }
         (curve, kinds)
     }
@@ -496,6 +519,35 @@ mod tests {
     fn nothing_is_read_from_equal_responses_though_places_run_out() {
         let sent = (0..16).map(|request| 0.025 * f64::from(request));
         assert!(read_at(1.5, 100, sent, true).is_none());
+    }
+
+    /// What is read of requests that were all sent at 0, which came and ended at these times.
+    fn read_of_sent_at_once(came: &[f64], ends: &[f64]) -> Option<Busy> {
+        let (mut curve, kinds) = seen(0.0, 1, std::iter::empty());
+        for (request, entered) in came.iter().enumerate() {
+            curve.on_start(*entered, 0.0, 0, request as u32 + 1);
+        }
+        let mut order: Vec<_> = came.iter().zip(ends).collect();
+        order.sort_by(|(_, end), (_, other)| end.total_cmp(other));
+        order.iter().for_each(|(entered, end)| curve.on_answer(**entered, 0.0, 0, **end));
+        curve.busy(20.0, true, &kinds)
+    }
+
+    #[test]
+    fn requests_that_are_sent_at_once_are_told_apart_by_when_they_came() {
+        let came: Vec<_> = (0..16).map(|request| f64::from(request) - 16.0).collect();
+        // Before two workers of 1 s.
+        let ends: Vec<_> = (0..16).map(|request| 1.0 + f64::from(request / 2)).collect();
+        assert_eq!(read_of_sent_at_once(&came, &ends).map(|busy| busy.likely), Some(2.0));
+    }
+
+    #[test]
+    fn what_comes_at_once_does_not_look_like_a_queue_though_its_answers_have_an_order() {
+        for many in [5, 16, 48] {
+            let came = vec![0.0; many];
+            let ends: Vec<_> = (0..many).map(|k| 0.3 + 1.4 * k as f64 / many as f64).collect();
+            assert!(read_of_sent_at_once(&came, &ends).is_none(), "{many} at once");
+        }
     }
 
     #[test]

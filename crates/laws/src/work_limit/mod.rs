@@ -275,7 +275,8 @@ impl WorkLimit {
         }
     }
 
-    fn start(&mut self, now: Timestamp, row: usize, backlog: &Backlog<'_>) {
+    /// One of the kind in `row` gets a place after `waited` seconds.
+    fn start(&mut self, now: Timestamp, row: usize, waited: f64, backlog: &Backlog<'_>) {
         let seconds = self.tell(now);
         let kind = self.kinds.row_mut(row);
         kind.start(seconds);
@@ -283,7 +284,8 @@ impl WorkLimit {
         self.streams_running += u32::from(is_stream);
         self.stall.on_start(seconds, backlog.running_total == 0);
         if !is_stream {
-            self.search.on_start(seconds, row, self.in_flight(backlog) + 1);
+            let in_flight = self.in_flight(backlog) + 1;
+            self.search.on_start(seconds - waited, seconds, row, in_flight);
         }
     }
 
@@ -298,8 +300,9 @@ impl WorkLimit {
         }
     }
 
-    /// Learns from an answer of the kind in `row` that took `took` seconds of service.
-    fn learn(&mut self, now: f64, row: usize, took: f64, backlog: &Backlog<'_>) {
+    /// Learns from an answer of the kind in `row` that took `took` seconds of service, of
+    /// `response` seconds in all.
+    fn learn(&mut self, now: f64, row: usize, took: f64, response: f64, backlog: &Backlog<'_>) {
         let sent = now - took;
         if !self.stall.on_answer(now, sent) {
             self.search.forget(sent, row, took);
@@ -322,7 +325,7 @@ impl WorkLimit {
         }
         let in_flight = f64::from(self.in_flight(backlog) + 1);
         let pressed = self.is_pressed() || in_flight + 1.0 > self.search.limit();
-        let answered = Answered { row, sent, took, in_flight, pressed };
+        let answered = Answered { row, entered: now - response, sent, took, in_flight, pressed };
         self.search.on_answer(now, answered, &mut self.kinds, &self.promises);
     }
 
@@ -360,7 +363,7 @@ impl AdmissionLaw for WorkLimit {
             self.sharing.observe(now, class, 0.0);
             self.sharing.charge(now, class, arrival.flow, work);
             self.kinds.row_mut(row).wait(0.0);
-            self.start(now, row, backlog);
+            self.start(now, row, 0.0, backlog);
             return Decision::Admit;
         }
         if let Some((reason, wait)) = self.objection(now, row, arrival, backlog) {
@@ -383,7 +386,7 @@ impl AdmissionLaw for WorkLimit {
             let waited = now.since(waiting.entered).as_secs_f64();
             kind.wait(waited);
             self.patience.stayed(waited);
-            self.start(now, row, backlog);
+            self.start(now, row, waited, backlog);
         }
         verdict
     }
@@ -439,22 +442,23 @@ impl AdmissionLaw for WorkLimit {
                 let promise = self.promises.kept(kind);
                 self.streams.on_first_data(seconds, kind, time, (waiting, flowing), promise);
                 self.kinds.row_mut(row).begin_flowing(start);
-                self.learn(seconds, row, time, backlog);
+                self.learn(seconds, row, time, time, backlog);
             }
         }
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         let row = self.kinds.find(finished.class, finished.kind);
-        let (seconds, took) = (self.tell(now), finished.service.as_secs_f64());
+        let (took, response) = (finished.service.as_secs_f64(), finished.response.as_secs_f64());
+        let seconds = self.tell(now);
         self.stop(row, seconds - took, finished.ending == Ending::Untimed);
         match finished.ending {
             Ending::Completed => {
-                self.learn(seconds, row, took, backlog);
-                self.trim(finished.response.as_secs_f64(), row, backlog);
+                self.learn(seconds, row, took, response, backlog);
+                self.trim(response, row, backlog);
             }
             // It took at least so long, and held its place meanwhile.
-            Ending::Terminated => self.learn(seconds, row, took, backlog),
+            Ending::Terminated => self.learn(seconds, row, took, response, backlog),
             Ending::Untimed if self.kinds.row(row).flowing.is_some() => {
                 self.streams.on_end(seconds, took);
             }

@@ -154,10 +154,10 @@ mod tests {
         let (mut kinds, promises) = (Kinds::new(&classes), Promises::new(&classes));
         let row = kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, 0);
         let mut search = Search::new(Kinds::rows_max(1), 10.0, 100.0);
-        // Ten at once before one worker of 1 s.
+        // Ten at once, which came one after the other, before one worker of 1 s.
         for request in 1..=10 {
             kinds.row_mut(row).start(0.0);
-            search.on_start(0.0, row, request);
+            search.on_start(f64::from(request) - 10.0, 0.0, row, request);
         }
         for now in [1.0, 2.0, 3.0, 4.0] {
             let kind = kinds.row_mut(row);
@@ -165,7 +165,9 @@ mod tests {
             kind.stop(0.0);
             let (ages, running) = (kind.ages(now), f64::from(kind.running));
             kind.service.learn(Answer { at: now, took: now, ages, running }, false, 1.0);
-            let answered = Answered { row, sent: 0.0, took: now, in_flight, pressed: true };
+            let entered = now - 10.0;
+            let answered =
+                Answered { row, entered, sent: 0.0, took: now, in_flight, pressed: true };
             search.on_answer(now, answered, &mut kinds, &promises);
         }
         assert_eq!(search.mode(), Mode::Held);

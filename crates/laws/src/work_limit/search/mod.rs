@@ -26,7 +26,7 @@ mod verdict;
 use super::curve::{Cautious, Curve};
 use super::growth::Growth;
 use super::kept_places;
-use super::kinds::Kinds;
+use super::kinds::{Kind, Kinds};
 use super::promises::{Late, Promises};
 use super::window::{History, Pool, Window};
 
@@ -60,8 +60,10 @@ const UNHURRIED: f64 = 1.1;
 
 /// Work that waits shows that places run out if this share of them is taken.
 const EXHAUSTED: f64 = 0.5;
-/// So many first answers are looked at one by one.
+/// So many first answers are looked at one by one, …
 const FIRST: u32 = 64;
+/// … and late ones after them so many times a response.
+const LOOKS: f64 = 8.0;
 
 /// The limit, and what is known to choose it by. Times are in seconds.
 #[derive(Clone, Debug)]
@@ -92,6 +94,8 @@ pub(super) struct Search {
     unpressed: u32,
     growth: Growth,
     first_answers: u32,
+    /// The next look comes no sooner.
+    look_at: f64,
     /// How much long work may be sent until the first answers have shown more.
     cautious: Option<Cautious>,
 }
@@ -124,6 +128,9 @@ pub(super) enum Mode {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answered {
     pub(super) row: usize,
+    /// When it came, …
+    pub(super) entered: f64,
+    /// … and when it was sent.
     pub(super) sent: f64,
     pub(super) took: f64,
     /// In flight before it came.
@@ -159,6 +166,7 @@ impl Search {
             unpressed: 0,
             growth: Growth::new(),
             first_answers: 0,
+            look_at: 0.0,
             cautious: None,
         }
     }
@@ -209,7 +217,7 @@ impl Search {
         kinds: &mut Kinds,
         promises: &Promises,
     ) {
-        let Answered { row, sent, took, in_flight, pressed } = answered;
+        let Answered { row, entered, sent, took, in_flight, pressed } = answered;
         let kind = kinds.row(row);
         // The very first answers make the unhurried service: they cannot show that it is one.
         if kind.service.is_compared() {
@@ -218,19 +226,17 @@ impl Search {
             self.growth.on_answer(sent, hurry, took / promises.kept(kind), self.limit);
         }
         if self.mode == Mode::Free {
-            self.curve.on_answer(sent, row, took);
+            self.curve.on_answer(entered, sent, row, took);
             self.first_answers = self.first_answers.saturating_add(1);
             self.cautious = if self.first_answers < FIRST {
                 self.curve.cautious(now, kinds, promises)
             } else {
                 None
             };
-            let first = self.first_answers < FIRST && self.first_answers.is_multiple_of(2);
             // Work also waits while `cautious` holds it back with most places free: that shows
             // nothing.
             let exhausted = pressed && in_flight >= EXHAUSTED * self.limit;
-            if first
-                && took > LATE * promises.kept(kinds.row(row))
+            if self.looks(now, kinds.row(row), took, exhausted, promises)
                 && self.hold_if_shown(now, took, exhausted, kinds, promises)
             {
                 return;
@@ -243,6 +249,29 @@ impl Search {
             self.window.add(row, took, pressed);
         }
         self.on_tick(now, in_flight, pressed, kinds, promises);
+    }
+
+    /// Whether an answer that took `took` seconds may show how many the upstream works at. After the
+    /// first, only what would show in all that is late: many looks find something by chance.
+    fn looks(
+        &mut self,
+        now: f64,
+        kind: &Kind,
+        took: f64,
+        exhausted: bool,
+        promises: &Promises,
+    ) -> bool {
+        let late = LATE * promises.kept(kind);
+        if self.first_answers < FIRST {
+            return self.first_answers.is_multiple_of(2) && took > late;
+        }
+        let service = &kind.service;
+        let is_late = service.known().is_some() && service.recent() > late;
+        let looks = exhausted && is_late && now >= self.look_at;
+        if looks {
+            self.look_at = now + took / LOOKS;
+        }
+        looks
     }
 
     /// Lets time pass with so many in flight.
@@ -261,17 +290,17 @@ impl Search {
         self.end_window_if_due(now, kinds, promises);
     }
 
-    /// A request is sent; so many are in flight with it.
-    pub(super) fn on_start(&mut self, now: f64, row: usize, in_flight: u32) {
+    /// A request that came at `entered` is sent; so many are in flight with it.
+    pub(super) fn on_start(&mut self, entered: f64, now: f64, row: usize, in_flight: u32) {
         if self.mode == Mode::Free {
-            self.curve.on_start(now, row, in_flight);
+            self.curve.on_start(entered, now, row, in_flight);
         }
     }
 
     /// What was sent at `sent` takes more than so many seconds.
     pub(super) fn on_parked(&mut self, sent: f64, row: usize, took: f64) {
         if self.mode == Mode::Free {
-            self.curve.on_answer(sent, row, took);
+            self.curve.on_answer(sent, sent, row, took);
         }
     }
 
