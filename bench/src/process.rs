@@ -111,7 +111,10 @@ pub fn free_address() -> Result<SocketAddr> {
 pub fn tamarisk() -> Result<PathBuf> {
     let beside = std::env::current_exe()?.with_file_name("tamarisk");
     if !beside.exists() {
-        bail!("{} is not there: run `cargo build --profile dist` first", beside.display());
+        bail!(
+            "{} is not there: run `cargo build --profile dist --features full` first",
+            beside.display()
+        );
     }
     Ok(beside)
 }

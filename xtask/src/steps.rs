@@ -1,4 +1,5 @@
-//! Steps that are one call of cargo.
+//! Steps that are one call of cargo. The command is compiled with all its features, as it is
+//! shipped.
 
 use std::fs;
 use std::path::Path;
@@ -20,15 +21,21 @@ pub(crate) struct Step {
 }
 
 pub(crate) const FMT: Step = step("fmt", "fmt --all --check");
-pub(crate) const LINT: Step =
-    step("lint", "clippy --workspace --all-targets --locked -- --deny warnings");
+pub(crate) const LINT: Step = step(
+    "lint",
+    "clippy --workspace --all-targets --locked --features tamarisk-cli/full -- --deny warnings",
+);
 pub(crate) const DENY: Step = step("deny", "deny --workspace --locked check bans licenses sources");
 /// Examples and benchmarks are compiled by [`LINT`].
-pub(crate) const UNITS: Step = step("units", "test --workspace --lib --bins --tests --locked");
-pub(crate) const DOCTESTS: Step = step("doctests", "test --workspace --doc --locked");
+pub(crate) const UNITS: Step =
+    step("units", "test --workspace --lib --bins --tests --locked --features tamarisk-cli/full");
+pub(crate) const DOCTESTS: Step =
+    step("doctests", "test --workspace --doc --locked --features tamarisk-cli/full");
 /// Tests of TLS have certificates made by openssl.
-pub(crate) const INSIDE: Step =
-    step("unit tests inside of src", "test --workspace --lib --bins --locked -- --skip tls::");
+pub(crate) const INSIDE: Step = step(
+    "unit tests inside of src",
+    "test --workspace --lib --bins --locked --features tamarisk-cli/full -- --skip tls::",
+);
 /// In the folder where [`LINT`] has checked most of what they need.
 const FUZZ: Step = step("fuzz", "check --manifest-path fuzz/Cargo.toml --target-dir target");
 pub(crate) const MODELS: Step = Step {
@@ -41,14 +48,14 @@ pub(crate) const MODELS: Step = Step {
 pub(crate) const DOCS: Step = Step {
     name: "docs",
     environment: &[("RUSTDOCFLAGS", "--deny warnings")],
-    cargo: "doc --workspace --no-deps --document-private-items --locked",
+    cargo: "doc --workspace --no-deps --document-private-items --locked --features tamarisk-cli/full",
     tests: None,
 };
 /// The test that compares the pages writes them instead.
 pub(crate) const CONFIG: Step = Step {
     name: "config",
     environment: &[("TAMARISK_WRITE_REFERENCE", "1")],
-    cargo: "test --package tamarisk-cli --bin tamarisk --locked",
+    cargo: "test --package tamarisk-cli --bin tamarisk --locked --features full",
     tests: Some("reference::the_pages_are_current"),
 };
 /// As tests are compiled, since a release build takes longer than it saves.

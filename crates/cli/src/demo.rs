@@ -41,6 +41,11 @@ What counts is an answer within 200 ms.";
 
 /// The promise to clients: the service itself takes 20 ms at the mean, and 46 ms
 /// at the 90th percentile.
+#[cfg(feature = "png")]
+const PLOTS: &[&str] = &["flash-crowd.svg", "flash-crowd.png"];
+#[cfg(not(feature = "png"))]
+const PLOTS: &[&str] = &["flash-crowd.svg"];
+
 const TARGET: Duration = Duration::from_millis(200);
 const CALM_USERS: f64 = 3.0;
 const CROWD_USERS: f64 = 1000.0;
@@ -60,7 +65,7 @@ pub(crate) struct Demo {
     /// Run for a third of the time
     #[arg(long)]
     quick: bool,
-    /// Directory for the plots `flash-crowd.svg` and `flash-crowd.png`
+    /// Directory for the plot `flash-crowd.svg`, and `flash-crowd.png` if this build draws PNG
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
     /// Only run the slow service, on this address, to try `protect` and `load` by hand
@@ -95,7 +100,7 @@ impl Demo {
         let comparison = DemoComparison { directly: &directly, protected: &protected };
         write!(io::stdout(), "\n{}\n", comparison.table())?;
         let figure = comparison.figure();
-        for name in ["flash-crowd.svg", "flash-crowd.png"] {
+        for name in PLOTS {
             let path = self.out.join(name);
             let bytes = figure.encode(Format::of(&path))?;
             std::fs::write(&path, bytes)

@@ -1,7 +1,5 @@
 //! Signals: SIGINT, SIGTERM, SIGHUP and SIGUSR2.
 
-use std::convert::Infallible;
-
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Completes when the user asks the process to end. Where that cannot be
@@ -57,9 +55,10 @@ impl SignalWatch {
     }
 }
 
+#[cfg(feature = "services")]
 /// Says that a service has no successor when SIGUSR2 asks for one: left alone, the signal would end
 /// the process at once, with its open requests.
-pub(crate) async fn ignore_restarts(mut restart: SignalWatch) -> Infallible {
+pub(crate) async fn ignore_restarts(mut restart: SignalWatch) -> std::convert::Infallible {
     loop {
         restart.asked().await;
         tracing::warn!("SIGUSR2 is ignored: restart the service instead.");

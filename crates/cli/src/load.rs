@@ -1,5 +1,6 @@
 //! `tamarisk load`: the load generator on the command line.
 
+#[cfg(feature = "services")]
 mod arashi;
 pub(crate) mod plot;
 mod progress;
@@ -83,7 +84,11 @@ pub(crate) struct Load {
 /// Services whose users are emulated
 #[derive(Debug, Subcommand)]
 enum EmulatedUsers {
+    #[cfg(feature = "services")]
     Arashi(Box<arashi::Arashi>),
+    /// Users of Arashi (left out of this build)
+    #[cfg(not(feature = "services"))]
+    Arashi(crate::not_built::NotBuilt),
 }
 
 #[derive(Debug, Args)]
@@ -194,7 +199,10 @@ struct Request {
 impl Load {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
         match self.service {
+            #[cfg(feature = "services")]
             Some(EmulatedUsers::Arashi(arashi)) => arashi.run(),
+            #[cfg(not(feature = "services"))]
+            Some(EmulatedUsers::Arashi(arashi)) => arashi.run("`load arashi`"),
             None => execute(self.plan()?, &self.results),
         }
     }

@@ -20,9 +20,9 @@ use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use tamarisk_arashi::store::Database;
 
+pub(crate) use self::file::load;
 #[cfg(test)]
 pub(crate) use self::file::{FILE, parse};
-pub(crate) use self::file::{is_mail, load};
 use self::import::ImportMail;
 use self::password::MailPassword;
 use self::remove::MailRemove;

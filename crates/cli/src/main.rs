@@ -8,13 +8,18 @@ mod demo;
 mod ending;
 mod interrupt;
 mod load;
+#[cfg(feature = "services")]
 mod mail;
 mod man;
 mod messages;
 mod model;
+#[cfg(not(feature = "services"))]
+mod not_built;
 mod output;
 mod protect;
+#[cfg(feature = "services")]
 mod pytec;
+#[cfg(feature = "services")]
 #[cfg(test)]
 mod reference;
 mod serve;
@@ -47,8 +52,16 @@ struct Tamarisk {
 enum Command {
     Protect(Box<protect::Protect>),
     Serve(Box<serve::Serve>),
+    #[cfg(feature = "services")]
     Pytec(pytec::Pytec),
+    /// Serve pages of Python embedded in HTML (left out of this build)
+    #[cfg(not(feature = "services"))]
+    Pytec(not_built::NotBuilt),
+    #[cfg(feature = "services")]
     Mail(Box<mail::Mail>),
+    /// Serve webmail (left out of this build)
+    #[cfg(not(feature = "services"))]
+    Mail(not_built::NotBuilt),
     Demo(demo::Demo),
     Load(Box<load::Load>),
     Sim(sim::Sim),
@@ -88,8 +101,14 @@ impl Command {
         match self {
             Self::Protect(protect) => protect.run(),
             Self::Serve(serve) => serve.run(),
+            #[cfg(feature = "services")]
             Self::Pytec(pytec) => pytec.run(),
+            #[cfg(not(feature = "services"))]
+            Self::Pytec(pytec) => pytec.run("`pytec`"),
+            #[cfg(feature = "services")]
             Self::Mail(mail) => mail.run(),
+            #[cfg(not(feature = "services"))]
+            Self::Mail(mail) => mail.run("`mail`"),
             Self::Demo(demo) => demo.run(),
             Self::Load(load) => load.run(),
             Self::Sim(sim) => sim.run(),

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context;
+#[cfg(not(feature = "png"))]
+use tamarisk_plot::{Format, PngError};
 
 /// A file, or the standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub(crate) fn figure_file(path: &str) -> Result<PathBuf, String> {
         ending.eq_ignore_ascii_case("svg") || ending.eq_ignore_ascii_case("png")
     };
     match path.extension() {
+        #[cfg(not(feature = "png"))]
+        Some(_) if Format::of(&path) == Format::Png => Err(PngError::LeftOut.to_string()),
         Some(ending) if is_known(ending) => Ok(path),
         _ => Err("unknown image format: the name must end in `.svg` or `.png`".into()),
     }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,10 +15,12 @@ use tamarisk_haboob::{
 use tamarisk_observe::access_log::Log;
 use tamarisk_proxy::Upstream;
 use tamarisk_service::{Reloaded, RunningFront};
+use tamarisk_settings::Document;
 use tamarisk_stage::StageObservation;
 
 use crate::arguments::misunderstood;
 use crate::ending::Ending;
+#[cfg(feature = "services")]
 use crate::mail;
 use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
@@ -116,6 +118,12 @@ pub(crate) struct Serve {
     messages: MessageOptions,
 }
 
+/// Whether the file at `path` is one of webmail. What is no TOML is not: others say what is wrong.
+fn is_mail(path: &Path) -> bool {
+    let has_mail = |document: &Document<'_>| Ok(document.get_ref().contains_key("mail"));
+    tamarisk_settings::load(path, has_mail).unwrap_or(false)
+}
+
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
         self.messages.start();
@@ -123,7 +131,7 @@ impl Serve {
     }
 
     fn serve_until_the_end(&self) -> anyhow::Result<Ending> {
-        if mail::is_mail(&self.site) {
+        if is_mail(&self.site) {
             return self.serve_mail();
         }
         let options = match self.options()? {
@@ -140,6 +148,13 @@ impl Serve {
         serving::run::<Running>(&self.messages, start, read, beside, &self.front)
     }
 
+    #[cfg(not(feature = "services"))]
+    #[expect(clippy::unused_self, reason = "with the feature it is not")]
+    fn serve_mail(&self) -> anyhow::Result<Ending> {
+        Err(crate::not_built::left_out("webmail"))
+    }
+
+    #[cfg(feature = "services")]
     fn serve_mail(&self) -> anyhow::Result<Ending> {
         let file = self.site.display();
         if let Some((option, _)) = self.of_folders().next() {

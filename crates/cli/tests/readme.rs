@@ -14,7 +14,14 @@ use std::process::{Child, Command, Stdio};
 use said::Said;
 
 const README: &str = include_str!("../../../README.md");
-const PREFIX: &str = "cargo run --release -- ";
+
+/// The commands of README, without what runs them.
+fn commands() -> impl Iterator<Item = &'static str> {
+    let runs = README.split("cargo run --release").skip(1);
+    runs.filter_map(|run| {
+        run.strip_prefix(" --features services").unwrap_or(run).strip_prefix(" -- ")
+    })
+}
 
 /// A command that serves until it is ended.
 struct Server(Child);
@@ -67,8 +74,7 @@ impl Reader {
 
     /// The command of README that begins with `start`, ready to run.
     fn command(&self, start: &str) -> Command {
-        let mut commands = README.split(PREFIX).skip(1);
-        let command = commands.find(|command| command.starts_with(start));
+        let command = commands().find(|command| command.starts_with(start));
         let command = command.unwrap_or_else(|| panic!("README has no command {start}"));
         let mut line = command.split(['\n', '`']).next().unwrap_or_default().to_owned();
         for (long, short) in &self.replaced {
@@ -117,7 +123,7 @@ fn each_command_of_readme_does_what_it_says() {
     let proxy = reader.serve("protect http://127.0.0.1:3000 --listen");
     reader.run("load http://127.0.0.1:8080/ --users");
     reader.run("load http://127.0.0.1:8080/ --rate");
-    assert!(reader.folder.join("out/spike.png").exists());
+    assert!(reader.folder.join("out/spike.svg").exists());
     reader.run("sim from");
     reader.interrupt(proxy);
 
@@ -158,8 +164,7 @@ fn no_command_of_readme_is_left_out() {
         "sim ",
         "completions ",
     ];
-    let text = README.split(PREFIX).skip(1);
-    for command in text {
+    for command in commands() {
         assert!(tested.iter().any(|start| command.starts_with(start)), "{command:.60}");
     }
 }

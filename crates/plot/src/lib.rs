@@ -2,13 +2,14 @@
 //! or for Graphviz; and numbers as people read them ([`mod@format`]).
 //!
 //! A [`Figure`] is plain data; [`Figure::to_svg`] draws it the same way every
-//! time, to the byte, and `Figure::encode` gives that, or its PNG rendering
+//! time, to the byte, and [`Figure::encode`] gives that, or its PNG rendering
 //! with the fonts that are built in (feature `png`).
 
 mod axis;
 mod diagram;
 mod drawing;
 pub mod format;
+mod png_error;
 #[cfg(feature = "png")]
 mod raster;
 mod text;
@@ -17,8 +18,7 @@ use std::path::Path;
 
 pub use axis::{Scale, Unit};
 pub use diagram::{Arrow, Border, Diagram, DiagramBox};
-#[cfg(feature = "png")]
-pub use raster::PngError;
+pub use png_error::PngError;
 
 /// What is drawn: panels above one another that share the axis across.
 #[derive(Clone, Debug)]
@@ -133,12 +133,14 @@ impl Figure {
     /// The figure as a file of this format.
     ///
     /// # Errors
-    /// [`PngError`] if there is no picture of it, as when it has no size.
-    #[cfg(feature = "png")]
+    /// [`PngError`] if there is no picture of it, as when it has no size, or without the feature.
     pub fn encode(&self, format: Format) -> Result<Vec<u8>, PngError> {
         match format {
             Format::Svg => Ok(self.to_svg().into_bytes()),
+            #[cfg(feature = "png")]
             Format::Png => raster::png(&self.to_svg()),
+            #[cfg(not(feature = "png"))]
+            Format::Png => Err(PngError::LeftOut),
         }
     }
 }

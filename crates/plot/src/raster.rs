@@ -2,6 +2,8 @@
 
 use resvg::{tiny_skia, usvg};
 
+use crate::png_error::PngError;
+
 /// Licence and origin: `font/LICENSE`.
 const FONTS: [&[u8]; 2] = [
     include_bytes!("font/DejaVuSans.subset.ttf"),
@@ -10,20 +12,6 @@ const FONTS: [&[u8]; 2] = [
 
 /// Pixels for each unit of the SVG: sharp on screens of high density.
 const PIXELS_PER_UNIT: f32 = 2.0;
-
-/// Why there is no picture of a figure.
-#[derive(Debug, thiserror::Error)]
-pub enum PngError {
-    /// What was drawn is not understood.
-    #[error("the plot is not valid SVG")]
-    Svg(#[from] usvg::Error),
-    /// It has no panel, or more of them than fit.
-    #[error("the plot is empty, or too large for an image")]
-    Size,
-    /// The picture cannot be written down.
-    #[error("cannot encode the plot as PNG: {0}")]
-    Encoding(String),
-}
 
 /// The picture that `svg` describes.
 pub(super) fn png(svg: &str) -> Result<Vec<u8>, PngError> {

@@ -1,6 +1,6 @@
 //! Arashi under load: the experiments of Welsh02 ch. 7 and Welsh03 §4.
 //!
-//! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin arashi -- --what users`
+//! `cargo build --profile dist --features full && cargo run --profile dist -p tamarisk-bench --bin arashi -- --what users`
 //!
 //! The webmail serves SQLite on core 0, the emulated users have core 1 (`tamarisk load arashi`).
 //! Targets are ten times what nine of ten requests take without load, for each type of request:

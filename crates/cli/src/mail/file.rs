@@ -54,12 +54,6 @@ static MAIL: Table = Table {
 
 const ADMISSION: Key = LawKind::Admission.key();
 
-/// Whether the file at `path` is one of webmail. What is no TOML is not: others say what is wrong.
-pub(crate) fn is_mail(path: &Path) -> bool {
-    let has_mail = |document: &Document<'_>| Ok(document.get_ref().contains_key("mail"));
-    tamarisk_settings::load(path, has_mail).unwrap_or(false)
-}
-
 /// Reads the file at `path`.
 ///
 /// # Errors

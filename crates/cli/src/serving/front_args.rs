@@ -50,6 +50,7 @@ pub(crate) struct FrontArgs {
 }
 
 impl FrontArgs {
+    #[cfg(feature = "services")]
     /// The addresses to serve on and of the status port, where nothing else can be set.
     pub(crate) fn addresses(&self) -> anyhow::Result<[Option<SocketAddr>; 2]> {
         let others = [

@@ -23,7 +23,7 @@ use tamarisk_proxy::Upstream;
 use tamarisk_server::Listeners;
 use tamarisk_service::{FrontOptions, Reloaded, RunningFront};
 use tamarisk_settings::ConfigError;
-use tamarisk_stage::{DrainReport, StageObservation};
+use tamarisk_stage::StageObservation;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -177,8 +177,9 @@ async fn unless<T>(
     }
 }
 
+#[cfg(feature = "services")]
 /// Says how a service ended whose stages have drained so.
-pub(crate) fn say_drained(reports: &[DrainReport]) {
+pub(crate) fn say_drained(reports: &[tamarisk_stage::DrainReport]) {
     match reports.iter().map(|report| report.dropped + report.terminated + report.left).sum() {
         0 => say_all_completed(),
         cut => tracing::warn!("Drain time is over: {cut} requests were cut."),

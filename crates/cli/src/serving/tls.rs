@@ -26,10 +26,12 @@ pub(crate) struct TlsFiles {
 }
 
 impl TlsFiles {
+    #[cfg(feature = "services")]
     pub(crate) fn are_named(&self) -> bool {
         !self.tls_cert.is_empty() || !self.tls_key.is_empty()
     }
 
+    #[cfg(feature = "services")]
     pub(crate) fn has_target(&self) -> bool {
         self.tls_p90.is_some()
     }
