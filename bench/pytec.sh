@@ -1,6 +1,6 @@
 #!/bin/sh
 # CPU time of a trivial page: PyTeC, Python's own web server sending a file, and its CGI.
-# TAMARISK names the command; the default is the release build.
+# TAMARISK names the command; the default is the release build, with `--features services`.
 set -eu
 tamarisk=${TAMARISK:-target/release/tamarisk}
 address=127.0.0.1:18080

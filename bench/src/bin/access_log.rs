@@ -1,7 +1,7 @@
 //! What a line of the access log costs, in nanoseconds of CPU time: of the request's thread and of
 //! the one that writes.
 //!
-//! `cargo run --release -p tamarisk-bench --bin access_log`, with `TMPDIR` where the log may go.
+//! `cargo run --profile dist -p tamarisk-bench --bin access_log`, with `TMPDIR` where the log may go.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::thread::sleep;

@@ -1,7 +1,7 @@
 //! How evenly 1,000 busy connections are served: Jain's index over their answers, through
 //! `tamarisk serve` and `tamarisk protect`, on one core [Welsh02 §5.6.1, §6.1.4].
 //!
-//! `cargo build --release && cargo run --release -p tamarisk-bench --bin fairness`
+//! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin fairness`
 //!
 //! Open: each connection asks at a pace, together half of what the server can answer. Saturated:
 //! each asks again as soon as it is answered. Pipelined: one in five sends 50 requests at once and

@@ -43,7 +43,7 @@ struct Options {
     /// Put HAProxy with maxconn and a bounded queue there, told the number of workers
     #[arg(long, conflicts_with = "envoy")]
     haproxy: bool,
-    /// Put Envoy (this command) with adaptive concurrency there, all else as it is by default
+    /// Put Envoy (this command) with adaptive concurrency there, and the defaults of that
     #[arg(long, value_name = "FILE")]
     envoy: Option<PathBuf>,
     /// List the situations

@@ -39,13 +39,14 @@ A service has 8 workers, needs 20 ms for a request, and so answers 400 a second 
 and asks again; whoever is rejected comes back after about a second.
 What counts is an answer within 200 ms.";
 
-/// The promise to clients: the service itself takes 20 ms at the mean, and 46 ms
-/// at the 90th percentile.
+/// The files that are saved.
 #[cfg(feature = "png")]
 const PLOTS: &[&str] = &["flash-crowd.svg", "flash-crowd.png"];
 #[cfg(not(feature = "png"))]
 const PLOTS: &[&str] = &["flash-crowd.svg"];
 
+/// The promise to clients: the service itself takes 20 ms at the mean, and 46 ms
+/// at the 90th percentile.
 const TARGET: Duration = Duration::from_millis(200);
 const CALM_USERS: f64 = 3.0;
 const CROWD_USERS: f64 = 1000.0;
@@ -65,7 +66,7 @@ pub(crate) struct Demo {
     /// Run for a third of the time
     #[arg(long)]
     quick: bool,
-    /// Directory for the plot `flash-crowd.svg`, and `flash-crowd.png` if this build draws PNG
+    /// Directory for the plot `flash-crowd.svg`, and `flash-crowd.png` if built with the feature `png`
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
     /// Only run the slow service, on this address, to try `protect` and `load` by hand

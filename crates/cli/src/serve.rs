@@ -149,9 +149,8 @@ impl Serve {
     }
 
     #[cfg(not(feature = "services"))]
-    #[expect(clippy::unused_self, reason = "with the feature it is not")]
     fn serve_mail(&self) -> anyhow::Result<Ending> {
-        Err(crate::not_built::left_out("webmail"))
+        Err(crate::not_built::left_out(&format!("webmail, as {} is,", self.site.display())))
     }
 
     #[cfg(feature = "services")]

@@ -15,11 +15,14 @@ use said::Said;
 
 const README: &str = include_str!("../../../README.md");
 
-/// The commands of README, without what runs them.
-fn commands() -> impl Iterator<Item = &'static str> {
+/// The commands of README: the features that they need, and what follows.
+fn commands() -> impl Iterator<Item = (&'static str, &'static str)> {
     let runs = README.split("cargo run --release").skip(1);
     runs.filter_map(|run| {
-        run.strip_prefix(" --features services").unwrap_or(run).strip_prefix(" -- ")
+        let (options, command) = run.split_once("-- ")?;
+        let features = options.trim().strip_prefix("--features ").unwrap_or_else(|| options.trim());
+        // Examples of other packages are run where those are tested.
+        (!features.contains(' ')).then_some((features, command))
     })
 }
 
@@ -74,8 +77,8 @@ impl Reader {
 
     /// The command of README that begins with `start`, ready to run.
     fn command(&self, start: &str) -> Command {
-        let command = commands().find(|command| command.starts_with(start));
-        let command = command.unwrap_or_else(|| panic!("README has no command {start}"));
+        let command = commands().find(|(_, command)| command.starts_with(start));
+        let (_, command) = command.unwrap_or_else(|| panic!("README has no command {start}"));
         let mut line = command.split(['\n', '`']).next().unwrap_or_default().to_owned();
         for (long, short) in &self.replaced {
             line = line.replace(long, short);
@@ -164,7 +167,14 @@ fn no_command_of_readme_is_left_out() {
         "sim ",
         "completions ",
     ];
-    for command in commands() {
+    let line = |command: &'static str| command.split(['\n', '`']).next().unwrap_or_default();
+    for (features, command) in commands() {
         assert!(tested.iter().any(|start| command.starts_with(start)), "{command:.60}");
+        let needed = match line(command) {
+            command if command.starts_with("mail") || command.starts_with("pytec") => "services",
+            command if command.contains(".png") => "png",
+            _ => "",
+        };
+        assert_eq!(features, needed, "{command:.60}");
     }
 }

@@ -9,8 +9,8 @@ const KNOWN: u64 = 1;
 const UNKNOWN: u64 = 2;
 const WORKERS_MAX: u32 = 100;
 
-fn at(seconds: u64) -> Timestamp {
-    Timestamp::ZERO + Duration::from_secs(seconds)
+fn at(millis: u64) -> Timestamp {
+    Timestamp::ZERO + Duration::from_millis(millis)
 }
 
 /// Tells the law what it asks, of so many events.
@@ -24,9 +24,9 @@ fn with_backlog<T>(queued: u32, running: u32, told: impl FnOnce(&Backlog<'_>) ->
     })
 }
 
-fn arrive(law: &mut WorkLimit, seconds: u64, kind: u64, queued: u32, running: u32) -> Decision {
+fn arrive(law: &mut WorkLimit, millis: u64, kind: u64, queued: u32, running: u32) -> Decision {
     let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind };
-    with_backlog(queued, running, |backlog| law.on_arrival(at(seconds), &arrival, backlog))
+    with_backlog(queued, running, |backlog| law.on_arrival(at(millis), &arrival, backlog))
 }
 
 fn reading(law: &WorkLimit, name: &str) -> f64 {
@@ -39,15 +39,15 @@ fn reading(law: &WorkLimit, name: &str) -> f64 {
     found.expect("the law shows it")
 }
 
-/// Ten were sent at once, of which four have come back, one a second. Six are in flight.
+/// Ten were sent, one a millisecond, of which four have come back, one a second. Six are in flight.
 fn full() -> WorkLimit {
     let classes = Classes::single(Target::p90(Duration::from_secs(6)).expect("it is a target"));
     let mut law = WorkLimit::new(&classes);
     for running in 0..10 {
-        assert_eq!(arrive(&mut law, 0, KNOWN, 0, running), Decision::Admit);
+        assert_eq!(arrive(&mut law, running.into(), KNOWN, 0, running), Decision::Admit);
     }
     for seconds in 1..=4 {
-        let took = Duration::from_secs(seconds);
+        let took = at(1000 * seconds).since(at(seconds - 1));
         let finished = Finished {
             kind: KNOWN,
             class: ClassId::DEFAULT,
@@ -56,7 +56,7 @@ fn full() -> WorkLimit {
             ending: Ending::Completed,
         };
         with_backlog(0, 10 - seconds as u32, |backlog| {
-            law.on_finish(at(seconds), &finished, backlog);
+            law.on_finish(at(1000 * seconds), &finished, backlog);
         });
     }
     assert_eq!(reading(&law, "saturated_ratio"), 1.0);
@@ -68,9 +68,9 @@ fn the_queue_of_a_kind_that_is_not_known_has_a_bound() {
     let mut law = full();
     let bound = (16.0 * reading(&law, "limit_count")) as u32;
     for queued in 0..bound {
-        assert_eq!(arrive(&mut law, 4, UNKNOWN, queued, 6), Decision::Admit, "{queued}");
+        assert_eq!(arrive(&mut law, 4000, UNKNOWN, queued, 6), Decision::Admit, "{queued}");
     }
-    let Decision::Reject(rejection) = arrive(&mut law, 4, UNKNOWN, bound, 6) else {
+    let Decision::Reject(rejection) = arrive(&mut law, 4000, UNKNOWN, bound, 6) else {
         panic!("{bound} wait already");
     };
     assert_eq!(rejection.reason, Reason::QueueFull);
@@ -87,7 +87,7 @@ fn until_a_new_limit_shows_a_new_kind_is_learned_from_if_it_is_a_stream() {
         response: Duration::from_secs(4),
         ending: Ending::Completed,
     };
-    with_backlog(0, 5, |backlog| law.on_finish(at(4), &finished, backlog));
+    with_backlog(0, 5, |backlog| law.on_finish(at(4000), &finished, backlog));
     assert_eq!(reading(&law, "kinds_count"), kinds, "it may have waited in the upstream");
     let first_data = Moved {
         class: ClassId::DEFAULT,
@@ -95,6 +95,6 @@ fn until_a_new_limit_shows_a_new_kind_is_learned_from_if_it_is_a_stream() {
         change: Change::FirstData,
         time: Duration::from_secs(4),
     };
-    with_backlog(0, 5, |backlog| law.on_move(at(4), &first_data, backlog));
+    with_backlog(0, 5, |backlog| law.on_move(at(4000), &first_data, backlog));
     assert_eq!(reading(&law, "kinds_count"), kinds + 1.0);
 }

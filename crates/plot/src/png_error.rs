@@ -2,6 +2,7 @@
 
 /// Why there is no picture of a figure.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PngError {
     /// What was drawn is not understood.
     #[cfg(feature = "png")]
@@ -16,7 +17,6 @@ pub enum PngError {
     #[error("cannot encode the plot as PNG: {0}")]
     Encoding(String),
     /// The feature `png` is off.
-    #[cfg(not(feature = "png"))]
     #[error("PNG is not in this build: build with `--features png`, or let the name end in `.svg`")]
     LeftOut,
 }

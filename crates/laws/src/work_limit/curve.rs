@@ -20,8 +20,6 @@ use super::service_fit::ServiceFit;
 const STARTS_MAX: usize = 512;
 /// The answers must be so many times (its logarithm) likelier with a number of workers than without.
 const SURE: f64 = 4.5;
-/// Another order of service is believed only if it is so many times (its logarithm) likelier.
-const OTHER_ORDER: f64 = 1.0;
 /// Fewer answers say nothing.
 const ANSWERS_MIN: f64 = 4.0;
 /// As long as those in flight have been there for so many times as long, all told, as those
@@ -61,8 +59,8 @@ const STEP: f64 = 1.13;
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     starts: VecDeque<Start>,
-    /// How many states were set.
-    set: f64,
+    /// Requests whose state was set so far: it spreads the choice among equals.
+    set_count: f64,
     points: Vec<Point>,
     /// When requests ended, in this order.
     ends: Vec<f64>,
@@ -168,7 +166,7 @@ impl Curve {
     pub(super) fn new(rows: usize) -> Self {
         Self {
             starts: VecDeque::with_capacity(STARTS_MAX),
-            set: 0.0,
+            set_count: 0.0,
             points: Vec::with_capacity(STARTS_MAX),
             ends: Vec::with_capacity(STARTS_MAX),
             work: vec![0.0; rows],
@@ -193,24 +191,25 @@ impl Curve {
         self.starts.push_back(Start { entered, at, in_flight, row, state: State::InFlight });
     }
 
-    /// What came at `entered` and was sent at `at` has been answered after so many seconds.
-    pub(super) fn on_answer(&mut self, entered: f64, at: f64, row: usize, took: f64) {
+    /// What was sent at `at` has been answered after so many seconds; when it came, if that is
+    /// known.
+    pub(super) fn on_answer(&mut self, entered: Option<f64>, at: f64, row: usize, took: f64) {
         self.set(entered, at, row, State::Answered(took));
     }
 
     /// What was sent at `at` will say nothing; it has left after so many seconds.
-    pub(super) fn forget(&mut self, at: f64, row: usize, took: f64) {
-        self.set(at, at, row, State::Gone(took));
+    pub(super) fn forget(&mut self, entered: Option<f64>, at: f64, row: usize, took: f64) {
+        self.set(entered, at, row, State::Gone(took));
     }
 
     /// Sets the state of the request that was sent at `at`: a higher limit sends many at once, and
     /// of those it is the one that came at `entered`.
-    fn set(&mut self, entered: f64, at: f64, row: usize, state: State) {
+    fn set(&mut self, entered: Option<f64>, at: f64, row: usize, state: State) {
         /// Clocks are read one after the other.
         const SAME: f64 = 0.002;
         /// Seconds are rounded.
         const ROUNDED: f64 = 1e-6;
-        /// Its multiples are spread as evenly as can be.
+        /// The fractions of its multiples are spread evenly.
         const GOLDEN: f64 = 0.618_033_988_749_895;
         let from = self.starts.partition_point(|start| start.at <= at - SAME);
         let near = || {
@@ -225,17 +224,18 @@ impl Curve {
         let sent_least = least(&sent_apart);
         let came_apart = |start: &Start| {
             let is_nearest = sent_apart(start) <= sent_least;
-            if is_nearest { (start.entered - entered).abs() } else { f64::INFINITY }
+            let apart = entered.map_or(0.0, |entered| (start.entered - entered).abs());
+            if is_nearest { apart } else { f64::INFINITY }
         };
         let came_least = least(&came_apart);
         let alike = || near().filter(|(start, _)| came_apart(start) <= came_least);
-        // Which of those it is that also came at once, nobody knows. To take them in their order
-        // would look like a queue.
+        // Requests that came at once, too, cannot be told apart. To take them in their order would
+        // look like a queue.
         let count = alike().count();
-        let any = (self.set * GOLDEN).fract() * count as f64;
+        let any = (self.set_count * GOLDEN).fract() * count as f64;
         if let Some((_, index)) = alike().nth(any as usize) {
             self.starts[index].state = state;
-            self.set += 1.0;
+            self.set_count += 1.0;
         }
     }
 
@@ -258,7 +258,7 @@ impl Curve {
         }
         let shared = candidates(most).map(|busy| self.likelihood(busy, Order::Any));
         let shared = shared.fold(f64::NEG_INFINITY, f64::max);
-        if best - parallel <= SURE || shared > best + OTHER_ORDER {
+        if best - parallel <= SURE || shared > best {
             return None;
         }
         let most = candidates(most)
@@ -497,7 +497,7 @@ mod tests {
             curve.on_start(*at, *at, row, in_flight as u32);
         }
         for (at, end) in sent.iter().zip(&ends).filter(|(_, end)| **end <= now) {
-            curve.on_answer(*at, *at, row, end - at);
+            curve.on_answer(Some(*at), *at, row, end - at);
         }
         (curve, kinds)
     }
@@ -529,7 +529,7 @@ mod tests {
         }
         let mut order: Vec<_> = came.iter().zip(ends).collect();
         order.sort_by(|(_, end), (_, other)| end.total_cmp(other));
-        order.iter().for_each(|(entered, end)| curve.on_answer(**entered, 0.0, 0, **end));
+        order.iter().for_each(|(entered, end)| curve.on_answer(Some(**entered), 0.0, 0, **end));
         curve.busy(20.0, true, &kinds)
     }
 

@@ -300,12 +300,19 @@ impl WorkLimit {
         }
     }
 
-    /// Learns from an answer of the kind in `row` that took `took` seconds of service, of
-    /// `response` seconds in all.
-    fn learn(&mut self, now: f64, row: usize, took: f64, response: f64, backlog: &Backlog<'_>) {
+    /// Learns from an answer of the kind in `row` that took `took` seconds of service; when it came,
+    /// if that is known.
+    fn learn(
+        &mut self,
+        now: f64,
+        row: usize,
+        took: f64,
+        entered: Option<f64>,
+        backlog: &Backlog<'_>,
+    ) {
         let sent = now - took;
         if !self.stall.on_answer(now, sent) {
-            self.search.forget(sent, row, took);
+            self.search.forget(entered, sent, row, took);
             return;
         }
         let (full, spread) = (self.search.is_full(), self.kinds.spread());
@@ -325,7 +332,7 @@ impl WorkLimit {
         }
         let in_flight = f64::from(self.in_flight(backlog) + 1);
         let pressed = self.is_pressed() || in_flight + 1.0 > self.search.limit();
-        let answered = Answered { row, entered: now - response, sent, took, in_flight, pressed };
+        let answered = Answered { row, entered, sent, took, in_flight, pressed };
         self.search.on_answer(now, answered, &mut self.kinds, &self.promises);
     }
 
@@ -418,7 +425,7 @@ impl AdmissionLaw for WorkLimit {
             }
             Change::Suspended => {
                 self.stop(row, start, true);
-                self.search.forget(start, row, time);
+                self.search.forget(None, start, row, time);
             }
             Change::Resumed => {
                 let kind = self.kinds.row_mut(row);
@@ -442,7 +449,7 @@ impl AdmissionLaw for WorkLimit {
                 let promise = self.promises.kept(kind);
                 self.streams.on_first_data(seconds, kind, time, (waiting, flowing), promise);
                 self.kinds.row_mut(row).begin_flowing(start);
-                self.learn(seconds, row, time, time, backlog);
+                self.learn(seconds, row, time, None, backlog);
             }
         }
     }
@@ -451,18 +458,21 @@ impl AdmissionLaw for WorkLimit {
         let row = self.kinds.find(finished.class, finished.kind);
         let (took, response) = (finished.service.as_secs_f64(), finished.response.as_secs_f64());
         let seconds = self.tell(now);
+        let entered = Some(seconds - response);
         self.stop(row, seconds - took, finished.ending == Ending::Untimed);
         match finished.ending {
             Ending::Completed => {
-                self.learn(seconds, row, took, response, backlog);
+                self.learn(seconds, row, took, entered, backlog);
                 self.trim(response, row, backlog);
             }
             // It took at least so long, and held its place meanwhile.
-            Ending::Terminated => self.learn(seconds, row, took, response, backlog),
+            Ending::Terminated => self.learn(seconds, row, took, entered, backlog),
             Ending::Untimed if self.kinds.row(row).flowing.is_some() => {
                 self.streams.on_end(seconds, took);
             }
-            Ending::Untimed | Ending::Failed => self.search.forget(seconds - took, row, took),
+            Ending::Untimed | Ending::Failed => {
+                self.search.forget(entered, seconds - took, row, took);
+            }
         }
     }
 

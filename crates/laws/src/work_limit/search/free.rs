@@ -165,7 +165,7 @@ mod tests {
             kind.stop(0.0);
             let (ages, running) = (kind.ages(now), f64::from(kind.running));
             kind.service.learn(Answer { at: now, took: now, ages, running }, false, 1.0);
-            let entered = now - 10.0;
+            let entered = Some(now - 10.0);
             let answered =
                 Answered { row, entered, sent: 0.0, took: now, in_flight, pressed: true };
             search.on_answer(now, answered, &mut kinds, &promises);

@@ -62,8 +62,10 @@ const UNHURRIED: f64 = 1.1;
 const EXHAUSTED: f64 = 0.5;
 /// So many first answers are looked at one by one, …
 const FIRST: u32 = 64;
-/// … and late ones after them so many times a response.
+/// … and late ones after them so many times a response, no more often than this, in seconds: a look
+/// at hundreds in flight takes a millisecond.
 const LOOKS: f64 = 8.0;
+const LOOKS_APART: f64 = 0.05;
 
 /// The limit, and what is known to choose it by. Times are in seconds.
 #[derive(Clone, Debug)]
@@ -94,7 +96,7 @@ pub(super) struct Search {
     unpressed: u32,
     growth: Growth,
     first_answers: u32,
-    /// The next look comes no sooner.
+    /// When the next look may come.
     look_at: f64,
     /// How much long work may be sent until the first answers have shown more.
     cautious: Option<Cautious>,
@@ -128,8 +130,8 @@ pub(super) enum Mode {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answered {
     pub(super) row: usize,
-    /// When it came, …
-    pub(super) entered: f64,
+    /// When it came, if that is known, …
+    pub(super) entered: Option<f64>,
     /// … and when it was sent.
     pub(super) sent: f64,
     pub(super) took: f64,
@@ -236,7 +238,7 @@ impl Search {
             // Work also waits while `cautious` holds it back with most places free: that shows
             // nothing.
             let exhausted = pressed && in_flight >= EXHAUSTED * self.limit;
-            if self.looks(now, kinds.row(row), took, exhausted, promises)
+            if self.is_time_to_look(now, kinds.row(row), took, exhausted, promises)
                 && self.hold_if_shown(now, took, exhausted, kinds, promises)
             {
                 return;
@@ -251,9 +253,9 @@ impl Search {
         self.on_tick(now, in_flight, pressed, kinds, promises);
     }
 
-    /// Whether an answer that took `took` seconds may show how many the upstream works at. After the
-    /// first, only what would show in all that is late: many looks find something by chance.
-    fn looks(
+    /// Whether to look at how many the upstream works at, after an answer that took `took` seconds.
+    /// After the first, only while the mean is late: frequent looks find something by chance.
+    fn is_time_to_look(
         &mut self,
         now: f64,
         kind: &Kind,
@@ -269,7 +271,7 @@ impl Search {
         let is_late = service.known().is_some() && service.recent() > late;
         let looks = exhausted && is_late && now >= self.look_at;
         if looks {
-            self.look_at = now + took / LOOKS;
+            self.look_at = now + (service.recent() / LOOKS).max(LOOKS_APART);
         }
         looks
     }
@@ -300,14 +302,14 @@ impl Search {
     /// What was sent at `sent` takes more than so many seconds.
     pub(super) fn on_parked(&mut self, sent: f64, row: usize, took: f64) {
         if self.mode == Mode::Free {
-            self.curve.on_answer(sent, sent, row, took);
+            self.curve.on_answer(None, sent, row, took);
         }
     }
 
     /// What was sent at `sent`, and left after so many seconds, tells nothing.
-    pub(super) fn forget(&mut self, sent: f64, row: usize, took: f64) {
+    pub(super) fn forget(&mut self, entered: Option<f64>, sent: f64, row: usize, took: f64) {
         if self.mode == Mode::Free {
-            self.curve.forget(sent, row, took);
+            self.curve.forget(entered, sent, row, took);
         }
     }
 
