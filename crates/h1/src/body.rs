@@ -2,8 +2,7 @@
 
 use crate::chunked::{Chunked, Part};
 use crate::event::Event;
-use crate::grammar;
-use crate::head::Framing;
+use crate::head::{Framing, field_line};
 use crate::limits::Limits;
 use crate::violation::Violation;
 
@@ -102,5 +101,5 @@ impl Body {
 /// The names and values of the trailers that an [`Event::Trailers`] stood for.
 pub fn trailer_fields(trailers: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let lines = trailers.split(|&byte| byte == b'\n').filter_map(|line| line.strip_suffix(b"\r"));
-    lines.filter_map(|line| grammar::field_line(line).ok())
+    lines.filter_map(|line| field_line(line).ok())
 }

@@ -46,7 +46,7 @@ impl<'v> HeadWriter<'v> {
         status: StatusCode,
         reason: &[u8],
     ) -> Self {
-        let is_line = reason.iter().all(|&byte| grammar::is_value(byte));
+        let is_line = grammar::are_values(reason);
         let reason = if is_line { reason } else { b"" };
         for part in [name(version), b" ", status.as_str().as_bytes(), b" ", reason, b"\r\n"] {
             head.extend_from_slice(part);

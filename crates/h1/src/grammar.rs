@@ -4,8 +4,6 @@ use std::net::Ipv6Addr;
 
 use http::uri::Authority;
 
-use crate::violation::Violation;
-
 const TOKEN: u8 = 1;
 const VALUE: u8 = 2;
 const TARGET: u8 = 4;
@@ -65,28 +63,9 @@ pub fn is_value(byte: u8) -> bool {
     PLACES[byte as usize] & VALUE != 0
 }
 
-/// The name and the value, without the white space around it, of a field line, which is given
-/// without its line end.
-///
-/// # Errors
-/// The [`Violation`] if it is not a field line.
-pub fn field_line(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
-    let name_len = line.iter().position(|&byte| !is_token(byte)).unwrap_or(line.len());
-    match line.get(name_len) {
-        Some(b' ' | b'\t') if name_len == 0 => return Err(Violation::Folding),
-        Some(b':') if name_len > 0 => {}
-        Some(b'\r') => return Err(Violation::LineEnd),
-        _ => return Err(Violation::FieldName),
-    }
-    let value = &line[name_len + 1..];
-    if !all(value, VALUE) {
-        return Err(if value.contains(&b'\r') {
-            Violation::LineEnd
-        } else {
-            Violation::FieldValue
-        });
-    }
-    Ok((&line[..name_len], trim(value)))
+/// Whether all of `bytes` may stand in a field value.
+pub fn are_values(bytes: &[u8]) -> bool {
+    all(bytes, VALUE)
 }
 
 /// A value of digits alone, within 64 bits.
@@ -162,13 +141,6 @@ fn is_uri_with(target: &[u8], condition: impl Fn(&http::Uri) -> bool) -> bool {
             let is_place = |authority: &Authority| is_host(authority.as_str().as_bytes());
             uri.authority().is_some_and(is_place) && condition(&uri)
         })
-}
-
-fn trim(value: &[u8]) -> &[u8] {
-    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
-    let start = value.iter().position(is_text).unwrap_or(value.len());
-    let end = value.iter().rposition(is_text).map_or(start, |last| last + 1);
-    &value[start..end]
 }
 
 #[cfg(test)]

@@ -196,7 +196,7 @@ impl HeadScan {
         if self.fields.len() >= FIELDS_MAX as usize {
             return Err(Violation::TooManyFields);
         }
-        let (name, value) = grammar::field_line(line)?;
+        let (name, value) = field_line(line)?;
         // How far the value is into the line.
         let value_at = value.as_ptr().addr() - line.as_ptr().addr();
         let spans = Field { name: Span::new(at, name), value: Span::new(at + value_at, value) };
@@ -250,6 +250,37 @@ impl HeadScan {
     pub(crate) fn keeps(&self, version: Version) -> bool {
         !self.close && (version == Version::Http11 || self.keep_alive)
     }
+}
+
+/// The name and the value, without the white space around it, of a field line, which is given
+/// without its line end.
+///
+/// # Errors
+/// The [`Violation`] if it is not a field line.
+pub(crate) fn field_line(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
+    let name_len = line.iter().position(|&byte| !grammar::is_token(byte)).unwrap_or(line.len());
+    match line.get(name_len) {
+        Some(b' ' | b'\t') if name_len == 0 => return Err(Violation::Folding),
+        Some(b':') if name_len > 0 => {}
+        Some(b'\r') => return Err(Violation::LineEnd),
+        _ => return Err(Violation::FieldName),
+    }
+    let value = &line[name_len + 1..];
+    if !grammar::are_values(value) {
+        return Err(if value.contains(&b'\r') {
+            Violation::LineEnd
+        } else {
+            Violation::FieldValue
+        });
+    }
+    Ok((&line[..name_len], trim(value)))
+}
+
+fn trim(value: &[u8]) -> &[u8] {
+    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let start = value.iter().position(is_text).unwrap_or(value.len());
+    let end = value.iter().rposition(is_text).map_or(start, |last| last + 1);
+    &value[start..end]
 }
 
 /// The methods of HTTP [RFC9110 §9.1], and PATCH [RFC5789 §2].
@@ -416,7 +447,7 @@ impl FirstLine for StatusLine {
         self.status = code.ok_or(Violation::StatusLine)?;
         let reason = match &line[12..] {
             [] => &line[12..],
-            [b' ', reason @ ..] if reason.iter().all(|&byte| grammar::is_value(byte)) => reason,
+            [b' ', reason @ ..] if grammar::are_values(reason) => reason,
             _ => return Err(Violation::StatusLine),
         };
         self.reason = Span::new(at + line.len() - reason.len(), reason);

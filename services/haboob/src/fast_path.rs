@@ -21,7 +21,7 @@ use crate::cache::loading::Loading;
 use crate::cache::outcome::NotNow;
 use crate::connection::Connection;
 use crate::disk::path::SitePath;
-use crate::page::encoding::accepted_by;
+use crate::page::encoding::Accepted;
 use crate::page::head::head;
 use crate::page::memory_file::MemoryFile;
 use crate::page::page_file::PageFile;
@@ -149,7 +149,7 @@ impl Connection {
         };
         let form = if page.varies() {
             let encodings = asked.fields().filter(|(name, _)| is_accept_encoding(name));
-            page.form(accepted_by(encodings.map(|(_, value)| value)))
+            page.form(Accepted::by(encodings.map(|(_, value)| value)))
         } else {
             &page.plain
         };

@@ -20,7 +20,7 @@ use crate::answer::body::{Part, SiteBody};
 use crate::answer::placeholders::filled;
 use crate::answer::range::{ByteRange, Ranges};
 use crate::page::condition::Verdict;
-use crate::page::encoding::accepted;
+use crate::page::encoding::Accepted;
 use crate::page::{Content, Form, Page};
 use crate::site::route::Redirect;
 
@@ -32,7 +32,7 @@ pub(crate) type Answer = Response<SiteBody>;
 
 /// A page, or what a request with these headers wants of it.
 pub(crate) fn page(page: &Page, method: &Method, headers: &HeaderMap) -> Answer {
-    let form = page.form(accepted(headers));
+    let form = page.form(Accepted::of(headers));
     let mut answer = match form.validators.judge(headers) {
         Verdict::Failed => return message(StatusCode::PRECONDITION_FAILED),
         Verdict::NotModified => {
@@ -179,7 +179,7 @@ pub(crate) fn passing(answer: Response<ProxyBody>) -> Answer {
 /// What of a request matters to a page that stands for an error.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
-    accepted: [bool; 3],
+    accepted: Accepted,
     accept: Option<HeaderValue>,
     is_head: bool,
 }
@@ -187,7 +187,7 @@ pub(crate) struct Wish {
 impl Wish {
     pub(crate) fn of(method: &Method, headers: &HeaderMap) -> Self {
         Self {
-            accepted: accepted(headers),
+            accepted: Accepted::of(headers),
             accept: headers.get(ACCEPT).cloned(),
             is_head: method == Method::HEAD,
         }

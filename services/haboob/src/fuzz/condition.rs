@@ -9,7 +9,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::page::condition::{Validators, Verdict};
-use crate::page::encoding::accepted;
+use crate::page::encoding::Accepted;
 
 const FIELDS: [HeaderName; 7] = [
     IF_MATCH,
@@ -79,5 +79,5 @@ fn is_the_same_in_one_list(validators: &Validators, headers: &HeaderMap, verdict
         }
     }
     assert_eq!(validators.judge(&joined), verdict, "{headers:?}");
-    assert_eq!(accepted(&joined), accepted(headers), "{headers:?}");
+    assert_eq!(Accepted::of(&joined), Accepted::of(headers), "{headers:?}");
 }

@@ -22,7 +22,7 @@ use tamarisk_control::Timestamp;
 
 use self::condition::Validators;
 use self::due::Due;
-use self::encoding::Encoding;
+use self::encoding::{Accepted, Encoding};
 use self::head::{head, push_field};
 use self::memory_file::MemoryFile;
 use self::page_file::PageFile;
@@ -155,9 +155,8 @@ impl Page {
     }
 
     /// The best form for a client that can read those `accepted`.
-    pub(crate) fn form(&self, accepted: [bool; 3]) -> &Form {
-        let possible = self.encoded.iter().zip(accepted).filter(|(_, accepted)| *accepted);
-        possible.filter_map(|(form, _)| form.as_ref()).next().unwrap_or(&self.plain)
+    pub(crate) fn form(&self, accepted: Accepted) -> &Form {
+        accepted.best(&self.encoded).unwrap_or(&self.plain)
     }
 
     /// Whether which form is sent depends on the client.
