@@ -43,10 +43,12 @@ const OVERTAKEN: f64 = 4.4;
 const SLOPE_MIN: f64 = 0.3;
 /// Numbers of workers are ruled out that are so much less likely (its logarithm).
 const DISPROVED: f64 = 2.0;
-/// A cautious number of places fills this share of what can be promised. Work that takes more than
-/// this share of it unhurried is sent: a short wait here would make it late, and the upstream may
-/// have room.
+/// A cautious number of places fills this share of what can be promised, …
 const CAUTIOUS: f64 = 0.7;
+/// … and is at least so many times that of the workers: what no more than these could do shows of no
+/// more. Work that takes more than that share unhurried is sent: a short wait here would make it
+/// late, and the upstream may have room.
+const CAUTIOUS_MIN: f64 = 2.0;
 /// Answers hardly waited that take less than so many times their service. So many show it, if
 /// every number of workers that they would have waited for is so much less likely (its logarithm).
 const HARDLY: f64 = 1.15;
@@ -285,7 +287,7 @@ impl Curve {
             .find(|busy| self.likelihood(*busy, Order::Arrival) >= best - DISPROVED)?;
         let (unhurried, _) = self.unhurried(self.main, fewest as f64)?;
         let kept = CAUTIOUS * promises.kept(kinds.row(self.main));
-        let places = (kept / unhurried * fewest as f64).max(fewest as f64 + 1.0);
+        let places = (kept / unhurried).max(CAUTIOUS_MIN) * fewest as f64;
         (unhurried < kept).then_some(Cautious { row: self.main, places })
     }
 

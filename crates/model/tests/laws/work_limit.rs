@@ -186,6 +186,21 @@ fn service_of_half_of_the_target_is_not_taken_for_a_queue_where_nobody_waits() {
     }
 }
 
+/// Before many answers have come, no more long work is sent than few workers could do in time. That
+/// alone would never show that there are more.
+#[test]
+fn caution_with_long_work_ends_where_there_is_room() {
+    for (rate, calls) in [("0.4/s", 5), ("8/s", 5), ("2/s", 1)] {
+        let (mean, _) = rejected_idle(&format!(
+            "duration = \"60s\"\np90 = \"1500ms\"\n\
+             [stages.application]\nworkers = \"unlimited\"\ndiscipline = \"earliest-due\"\n\
+             service = {{ uniform = [\"290ms\", \"1710ms\"] }}\nadmission = \"work-limit\"\n\
+             [clients.users]\nopen = \"{rate}\"\ncalls = {calls}\n"
+        ));
+        assert!(mean <= 0.025, "{rate}, {calls}: {mean:.4}");
+    }
+}
+
 #[test]
 fn streams_whose_first_data_takes_long_are_sent_where_there_is_room() {
     let text = r#"
