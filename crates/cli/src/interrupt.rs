@@ -55,9 +55,9 @@ impl SignalWatch {
     }
 }
 
-#[cfg(feature = "services")]
 /// Says that a service has no successor when SIGUSR2 asks for one: left alone, the signal would end
 /// the process at once, with its open requests.
+#[cfg(feature = "services")]
 pub(crate) async fn ignore_restarts(mut restart: SignalWatch) -> std::convert::Infallible {
     loop {
         restart.asked().await;

@@ -50,7 +50,10 @@ pub(crate) fn figure_file(path: &str) -> Result<PathBuf, String> {
         #[cfg(not(feature = "png"))]
         Some(_) if Format::of(&path) == Format::Png => Err(PngError::LeftOut.to_string()),
         Some(ending) if is_known(ending) => Ok(path),
-        _ => Err("unknown image format: the name must end in `.svg` or `.png`".into()),
+        _ if cfg!(feature = "png") => {
+            Err("unknown image format: the name must end in `.svg` or `.png`".into())
+        }
+        _ => Err("unknown image format: the name must end in `.svg`".into()),
     }
 }
 

@@ -50,8 +50,8 @@ pub(crate) struct FrontArgs {
 }
 
 impl FrontArgs {
-    #[cfg(feature = "services")]
     /// The addresses to serve on and of the status port, where nothing else can be set.
+    #[cfg(feature = "services")]
     pub(crate) fn addresses(&self) -> anyhow::Result<[Option<SocketAddr>; 2]> {
         let others = [
             ("--tls-cert", self.tls.are_named()),

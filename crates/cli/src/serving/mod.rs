@@ -177,8 +177,8 @@ async fn unless<T>(
     }
 }
 
-#[cfg(feature = "services")]
 /// Says how a service ended whose stages have drained so.
+#[cfg(feature = "services")]
 pub(crate) fn say_drained(reports: &[tamarisk_stage::DrainReport]) {
     match reports.iter().map(|report| report.dropped + report.terminated + report.left).sum() {
         0 => say_all_completed(),
