@@ -51,7 +51,7 @@ Examples:
     curl -X PATCH -H \"Authorization: Bearer $(cat token)\" http://127.0.0.1:9090/targets \\
       -d '{\"upstream\": {\"default\": {\"p90\": \"100ms\"}}}'
 
-Requests that would be answered too late are rejected immediately with 503 and Retry-After.
+Requests that would be answered too late are rejected early, with 503 and Retry-After.
 Signals:
   SIGHUP           Reload the file, error pages and certificates, and reopen the access log. Targets,
                    laws, overflows, error pages and certificates change without losing a request; other

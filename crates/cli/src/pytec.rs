@@ -44,7 +44,7 @@ Example page, hello.pytec, served as /hello?name=Ann:
 Files NAME.pytec are pages, NAME.pyh are for <%include NAME.pyh %>, lib/ has modules that pages
 import. Other files are served as they are. `pytec.toml` gives pages targets of their own. Changes on
 disk show within two seconds. Each page is a stage: what would be answered too late is rejected
-immediately with 503 and Retry-After.
+early, with 503 and Retry-After.
 
 Signals:
   SIGHUP           Look for changes now.

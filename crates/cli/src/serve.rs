@@ -72,7 +72,7 @@ NAME.br, NAME.zst or NAME.gz stands beside a file, clients that accept this enco
 text files are compressed once. Changes on disk show within two seconds.
 
 Requests that would be answered too late, by the disk or by a proxied service, are rejected
-immediately with 503 and Retry-After.
+early, with 503 and Retry-After.
 
 Signals:
   SIGHUP           Reload the file and the certificates, and reopen the access log. No request and no

@@ -91,7 +91,7 @@ const DUE_SERVICES: f64 = 5.0;
 /// Whoever has waited for less is not dropped: the decision would be chance.
 const WAITED_MIN: f64 = 0.005;
 
-/// The share of answers that are out of reach is an average over so many.
+/// The share of answers that are out of reach is an average over so many, or all before.
 const REACH_ANSWERS: f64 = 100.0;
 
 /// Holds the work in flight to an upstream near the least that keeps it busy.
@@ -107,6 +107,7 @@ pub struct WorkLimit {
     patience: ClientPatience,
     /// The share of answers whose kind takes longer than its target.
     out_of_reach: f64,
+    reach_answers: f64,
     streams_running: u32,
     /// The first instant that it was told, from which seconds are counted.
     began: Option<Timestamp>,
@@ -137,6 +138,7 @@ impl WorkLimit {
             trim: QueueTrim::default(),
             patience: ClientPatience::default(),
             out_of_reach: 0.0,
+            reach_answers: 0.0,
             streams_running: 0,
             began: None,
             now: 0.0,
@@ -324,9 +326,11 @@ impl WorkLimit {
         if !(has_waited && kind.service.is_new()) {
             kind.service.learn(answer, full, spread);
         }
-        let unhurried = kind.service.unhurried().unwrap_or(took);
-        let out_of_reach = f64::from(u8::from(unhurried > self.promises.target(kind)));
-        self.out_of_reach += (out_of_reach - self.out_of_reach) / REACH_ANSWERS;
+        if let Some(unhurried) = kind.service.known() {
+            let out_of_reach = f64::from(u8::from(unhurried > self.promises.target(kind)));
+            self.reach_answers = (self.reach_answers + 1.0).min(REACH_ANSWERS);
+            self.out_of_reach += (out_of_reach - self.out_of_reach) / self.reach_answers;
+        }
         if kind.flowing.is_some() {
             return;
         }

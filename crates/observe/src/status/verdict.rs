@@ -47,7 +47,7 @@ pub(super) struct Condition<'s> {
     inside: u64,
     recent: Option<Recent>,
     promise: Option<Promise>,
-    /// The share of requests that take longer than their target even when they are alone.
+    /// The share of requests of a kind that takes longer than its target on average.
     out_of_reach: f64,
     last_failure: Option<&'s str>,
 }
@@ -117,8 +117,8 @@ impl<'s> Condition<'s> {
         }
         if self.out_of_reach > OUT_OF_REACH_MIN {
             return warn(format!(
-                "Target out of reach: {} of the requests take longer than their target even when \
-                 nothing else is in progress. State a longer target for them.",
+                "Target out of reach: {} of the requests are of a kind that takes longer than its \
+                 target on average, even without a queue. State a longer target for them.",
                 percent(self.out_of_reach)
             ));
         }
@@ -413,8 +413,8 @@ mod tests {
 
     #[test]
     fn a_target_cannot_be_kept() {
-        let text = "Target out of reach: 13 % of the requests take longer than their target even \
-                    when nothing else is in progress. State a longer target for them.";
+        let text = "Target out of reach: 13 % of the requests are of a kind that takes longer than \
+                    its target on average, even without a queue. State a longer target for them.";
         check(Condition { out_of_reach: 0.13, ..healthy() }, Level::Warn, text);
         check(Condition { out_of_reach: 0.1, ..healthy() }, Level::Ok, &healthy().verdict().text);
     }

@@ -43,9 +43,10 @@ impl OutOfReach {
                     false => format!(", such as {}", slowest.join(", ")),
                 };
                 lines.push(format!(
-                    "Target out of reach: {:.0} % of the requests to {:?} take longer than their \
-                     target even when nothing else is under way{slowest}. They are answered as soon \
-                     as possible; state a longer target for them (--p90, or `p90` of their route).",
+                    "Target out of reach: {:.0} % of the requests to {:?} are of a kind that takes \
+                     longer than its target on average, even without a queue{slowest}. They are \
+                     answered as soon as possible; state a longer target for them (--p90, or `p90` \
+                     of their route).",
                     100.0 * share,
                     gate.name
                 ));
