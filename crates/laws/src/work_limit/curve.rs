@@ -43,11 +43,12 @@ const OVERTAKEN: f64 = 4.4;
 const SLOPE_MIN: f64 = 0.3;
 /// Numbers of workers are ruled out that are so much less likely (its logarithm).
 const DISPROVED: f64 = 2.0;
-/// A cautious number of places fills this share of what can be promised, …
+/// A cautious number of places fills this share of what can be promised. Work that takes more than
+/// this share of it unhurried is sent: a short wait here would make it late, and the upstream may
+/// have room.
 const CAUTIOUS: f64 = 0.7;
-/// … and is at least so many times that of the workers: what no more than these could do shows of no
-/// more. Work that takes more than that share unhurried is sent: a short wait here would make it
-/// late, and the upstream may have room.
+/// It is at least so many times the number of workers. If no more than few workers can do is sent,
+/// the answers never show that there are more.
 const CAUTIOUS_MIN: f64 = 2.0;
 /// Answers hardly waited that take less than so many times their service. So many show it, if
 /// every number of workers that they would have waited for is so much less likely (its logarithm).

@@ -107,6 +107,7 @@ pub struct WorkLimit {
     patience: ClientPatience,
     /// The share of answers whose kind takes longer than its target.
     out_of_reach: f64,
+    /// So many answers are in that share.
     reach_answers: f64,
     streams_running: u32,
     /// The first instant that it was told, from which seconds are counted.
