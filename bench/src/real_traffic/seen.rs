@@ -150,6 +150,20 @@ impl Part {
         self.requests.iter().filter_map(busy).sum::<f64>() / (within.end - within.start)
     }
 
+    /// How many streams a second ended in this time of those whose first data came within so many
+    /// seconds.
+    pub fn streams_ended(&self, target: f64, within: Range<f64>) -> f64 {
+        let has_ended = |request: &&Request| {
+            request.answer.is_some_and(|answer| {
+                answer.status == 200
+                    && answer.first_data.is_some_and(|first| first - request.due <= target)
+                    && answer.end.is_some_and(|end| within.contains(&end))
+            })
+        };
+        let ended = self.requests.iter().filter(has_ended).count();
+        ended as f64 / (within.end - within.start)
+    }
+
     fn share(&self, is_such: impl Fn(&Request) -> bool) -> f64 {
         let such = self.requests.iter().filter(|request| is_such(request)).count();
         such as f64 / self.requests.len().max(1) as f64

@@ -85,6 +85,8 @@ pub fn all(scale: f64, second: f64) -> Vec<Situation> {
         hang(second),
         pause(second),
         streams(scale, second),
+        shared_streams(scale, second),
+        notifications(),
         whole_answers(scale, second),
         below_target(second),
         two_routes(),
@@ -256,6 +258,33 @@ fn streams(scale: f64, second: f64) -> Situation {
         })],
         ..long_answers("streams", Work::Events, second)
     }
+}
+
+/// The upstream shares what 16 slots could do among all streams.
+fn shared_streams(scale: f64, second: f64) -> Situation {
+    let target = 2.0 * second;
+    Situation {
+        p90: seconds(target),
+        seconds: (60.0 + 120.0 * scale) * second,
+        bars: vec![at_least(0.8, "streams begun in time ended ÷ capacity", move |seen| {
+            let steady = 60.0 * second..seen.seconds();
+            seen.of(&[0]).streams_ended(target, steady) * second / STREAMS_A_SECOND
+        })],
+        ..long_answers("shared-streams", |service| Work::SharedEvents(service, 16), second)
+    }
+}
+
+/// Streams that have data when something happens, beside work.
+fn notifications() -> Situation {
+    let happens = Work::Notifications(Service::Exponential(20.0));
+    let mut situation = usual("notifications", 0.5);
+    situation.upstream.paths.push(("/notifications", happens));
+    situation.streams.push(Stream::new("/notifications", 3.0));
+    situation.bars = vec![
+        at_most(0.005, "notifications rejected", |seen| seen.of(&[1]).rejected()),
+        at_most(0.005, "others rejected", |seen| seen.of(&[0]).rejected()),
+    ];
+    situation
 }
 
 fn whole_answers(scale: f64, second: f64) -> Situation {

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,6 +21,10 @@ use super::{HEAD_BYTES_MAX, body_start, content_length};
 /// Requests that may wait for a worker or be served; many more than any situation sends
 /// before its end.
 const WORKERS_UNLIMITED: usize = 10_000;
+const EVENTS_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+    transfer-encoding: chunked\r\n\r\n";
+const EVENT: &[u8] = b"8\r\ndata: x\n\r\n";
+const EVENTS_END: &[u8] = b"0\r\n\r\n";
 /// Between two events of a stream.
 const EVENT_EVERY: Duration = Duration::from_millis(100);
 
@@ -59,6 +64,11 @@ pub enum Work {
     Poll(f64),
     /// The head at once, a worker for this time, and events while it works.
     Events(Service),
+    /// The same without a worker; while more than so many are under way, they share the time of
+    /// so many among them.
+    SharedEvents(Service, u32),
+    /// No worker, the head at once, and an event whenever so much time has passed.
+    Notifications(Service),
 }
 
 /// An upstream's behaviour. Times are in seconds since the start.
@@ -92,6 +102,7 @@ impl Upstream {
         let address = listener.local_addr()?;
         let running = Arc::new(Running {
             workers: Workers::new(self.workers.unwrap_or(WORKERS_UNLIMITED), start),
+            sharing: AtomicU32::new(0),
             random: Mutex::new(StdRng::seed_from_u64(seed)),
             behaviour: self,
             start,
@@ -115,6 +126,8 @@ impl Upstream {
 struct Running {
     behaviour: Upstream,
     workers: Workers,
+    /// Streams that share the upstream's time.
+    sharing: AtomicU32,
     random: Mutex<StdRng>,
     start: Instant,
 }
@@ -144,6 +157,19 @@ impl Running {
                     answer(&mut stream, "200 OK", bytes).await?;
                 }
                 Some(Work::Events(service)) => self.events(&mut stream, service).await?,
+                Some(Work::SharedEvents(service, most)) => {
+                    self.sharing.fetch_add(1, Ordering::Relaxed);
+                    let sent = self.shared_events(&mut stream, service, most).await;
+                    self.sharing.fetch_sub(1, Ordering::Relaxed);
+                    sent?;
+                }
+                Some(Work::Notifications(between)) => {
+                    stream.write_all(EVENTS_HEAD).await?;
+                    loop {
+                        sleep(self.draw(between)).await;
+                        stream.write_all(EVENT).await?;
+                    }
+                }
             }
         }
         Ok(())
@@ -186,12 +212,7 @@ impl Running {
     }
 
     async fn events(&self, stream: &mut TcpStream, service: Service) -> Result<()> {
-        stream
-            .write_all(
-                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
-                  transfer-encoding: chunked\r\n\r\n",
-            )
-            .await?;
+        stream.write_all(EVENTS_HEAD).await?;
         let came = Instant::now();
         // The place in the queue is given up by a client that leaves.
         let begins = tokio::select! {
@@ -201,12 +222,30 @@ impl Running {
         let ends = begins + self.draw(service);
         let mut written = Ok(());
         while Instant::now() < ends && written.is_ok() {
-            written = stream.write_all(b"8\r\ndata: x\n\r\n").await;
+            written = stream.write_all(EVENT).await;
             sleep(EVENT_EVERY.min(ends.saturating_duration_since(Instant::now()))).await;
         }
         self.workers.give_back(Instant::now());
         written?;
-        Ok(stream.write_all(b"0\r\n\r\n").await?)
+        Ok(stream.write_all(EVENTS_END).await?)
+    }
+
+    async fn shared_events(
+        &self,
+        stream: &mut TcpStream,
+        service: Service,
+        most: u32,
+    ) -> Result<()> {
+        stream.write_all(EVENTS_HEAD).await?;
+        let mut left = self.draw(service);
+        while !left.is_zero() {
+            stream.write_all(EVENT).await?;
+            let part = left.min(EVENT_EVERY);
+            let sharing = self.sharing.load(Ordering::Relaxed).max(most);
+            sleep(part * sharing / most).await;
+            left -= part;
+        }
+        Ok(stream.write_all(EVENTS_END).await?)
     }
 }
 

@@ -46,7 +46,12 @@ const LISTS: [&[(&str, Option<f64>)]; 4] = [
         ("priorities", Some(12.0)),
         ("priority-tenth", Some(12.0)),
     ],
-    &[("whole-answers", Some(50.0)), ("streams", None)],
+    &[
+        ("whole-answers", Some(50.0)),
+        ("streams", None),
+        ("shared-streams", None),
+        ("notifications", Some(15.0)),
+    ],
     &[
         ("cold", None),
         ("cold-four", None),

@@ -21,6 +21,15 @@ pub const READY_BYTES: usize = 64 * 1024;
 /// events, say): it leaves the gate, and its time says nothing.
 const STREAM_TIME: Duration = Duration::from_secs(5);
 
+/// When so many pieces of data have come after a stream's first, the law is told how long they took.
+const PROGRESS_PIECES: u32 = 8;
+
+/// A stream that sends nothing for so long gives its place up. That is longer than a pause of an
+/// upstream (to collect garbage, say), and shorter than the time between the events of a stream of
+/// notifications, which uses no worker meanwhile. The law learns nothing from the time without a
+/// place.
+const SILENCE: Duration = Duration::from_secs(10);
+
 /// A permit, from the head of an answer to the moment it counts as ready.
 pub struct Hold {
     permit: Option<GatePermit>,
@@ -28,6 +37,7 @@ pub struct Hold {
     /// What it is, if it is held to its end.
     stream: Option<Stream>,
     bytes: usize,
+    /// For an answer to become ready; for a stream to send more.
     patience: Deadline,
     outcome: Option<HeldOutcome>,
 }
@@ -69,11 +79,49 @@ enum End {
     Abandoned,
 }
 
-/// How far a stream is.
+/// How far a stream is, and why it has no place, if it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stream {
-    has_data: bool,
-    is_suspended: bool,
+    /// How many pieces of data have come, counted until the law is told of its progress.
+    pieces: u32,
+    client_is_waited_for: bool,
+    is_silent: bool,
+}
+
+impl Stream {
+    fn has_data(&self) -> bool {
+        self.pieces > 0
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.client_is_waited_for || self.is_silent
+    }
+
+    /// Gives the place of `permit` up or takes it again, if this change is a reason to.
+    fn change(&mut self, permit: &mut GatePermit, change: impl FnOnce(&mut Self)) {
+        let before = self.is_suspended();
+        change(self);
+        match (before, self.is_suspended()) {
+            (false, true) => permit.suspend(),
+            (true, false) => permit.resume(),
+            _ => {}
+        }
+    }
+
+    /// A piece of data has come.
+    fn passes(&mut self, permit: &mut GatePermit) {
+        const LAST: u32 = 1 + PROGRESS_PIECES;
+        self.change(permit, |stream| stream.is_silent = false);
+        if self.pieces == LAST {
+            return;
+        }
+        self.pieces += 1;
+        match self.pieces {
+            1 => permit.first_data(),
+            LAST => permit.progressed(),
+            _ => {}
+        }
+    }
 }
 
 impl Hold {
@@ -89,12 +137,13 @@ impl Hold {
         self.outcome.get_or_insert_with(|| HeldOutcome(Arc::new(AtomicU8::new(HELD)))).clone()
     }
 
-    /// It is a stream: it is answered with its first data, and holds its place to its end.
+    /// It is a stream: it is answered with its first data, and holds its place to its end, except
+    /// while it sends nothing for long or its client is waited for.
     pub fn streams(&mut self) {
         self.stream = Some(Stream::default());
     }
 
-    /// Whether it holds its place to its end.
+    /// Whether it is a stream.
     pub fn is_stream(&self) -> bool {
         self.stream.is_some()
     }
@@ -152,13 +201,13 @@ impl Hold {
         self.end = End::Abandoned;
     }
 
-    /// Whether it is the client that a stream waits for.
+    /// Whether it is the client that a stream waits for. That time is no silence of the upstream.
     pub fn set_suspended(&mut self, suspended: bool) {
         if let (Some(stream), Some(permit)) = (&mut self.stream, &mut self.permit)
-            && stream.is_suspended != suspended
+            && stream.client_is_waited_for != suspended
         {
-            stream.is_suspended = suspended;
-            if suspended { permit.suspend() } else { permit.resume() }
+            stream.change(permit, |stream| stream.client_is_waited_for = suspended);
+            self.patience.stop();
         }
     }
 
@@ -170,22 +219,30 @@ impl Hold {
             }
             return;
         };
-        if !stream.has_data && bytes > 0 {
-            stream.has_data = true;
-            if let Some(permit) = &mut self.permit {
-                permit.first_data();
-            }
+        if bytes > 0
+            && let Some(permit) = &mut self.permit
+        {
+            self.patience.stop();
+            stream.passes(permit);
         }
     }
 
     fn waits(&mut self, cx: &mut Context<'_>) {
-        if self.permit.is_some()
-            && self.stream.is_none()
-            && self.patience.poll_over(STREAM_TIME, cx).is_ready()
-            && let Some(permit) = &mut self.permit
-        {
-            permit.untimed();
-            self.ends();
+        let Some(permit) = &mut self.permit else { return };
+        match &mut self.stream {
+            None => {
+                if self.patience.poll_over(STREAM_TIME, cx).is_ready() {
+                    permit.untimed();
+                    self.ends();
+                }
+            }
+            // Before its first data it is the upstream's work that a stream waits for.
+            Some(stream) if stream.has_data() && !stream.is_suspended() => {
+                if self.patience.poll_over(SILENCE, cx).is_ready() {
+                    stream.change(permit, |stream| stream.is_silent = true);
+                }
+            }
+            Some(_) => {}
         }
     }
 
@@ -198,5 +255,225 @@ impl Hold {
         if self.end != End::Abandoned {
             self.end = End::Failed(why);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::poll_fn;
+
+    use parking_lot::Mutex;
+    use tamarisk_control::{
+        AdmissionLaw, Arrival, Backlog, Change, Decision, Dequeue, Moved, Timestamp, Waiting,
+    };
+    use tamarisk_stage::{Accounts, Clock, Entry, Gate, StageBuilder};
+    use tokio::time::{Instant, advance, timeout};
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A law that admits everything and notes what it is told of places.
+    #[derive(Clone, Default)]
+    struct Law(Arc<Mutex<Vec<(Change, Duration)>>>);
+
+    impl AdmissionLaw for Law {
+        fn name(&self) -> &'static str {
+            "notes"
+        }
+
+        fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+            Decision::Admit
+        }
+
+        fn on_dequeue(&mut self, _: Timestamp, _: &Waiting, _: &Backlog<'_>) -> Dequeue {
+            Dequeue::Run
+        }
+
+        fn on_move(&mut self, _: Timestamp, moved: &Moved, _: &Backlog<'_>) {
+            self.0.lock().push((moved.change, moved.time));
+        }
+    }
+
+    /// A stream that holds the only place of a gate.
+    struct Rig {
+        gate: Gate,
+        law: Law,
+        hold: Hold,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            let law = Law::default();
+            let builder = StageBuilder::new("gate").workers(1).clock(Clock::runtime());
+            let gate = builder.law(law.clone()).gate().unwrap();
+            let mut hold = Hold::new(gate.try_enter(Entry::new()).unwrap(), None);
+            hold.streams();
+            Self { gate, law, hold }
+        }
+
+        /// A stream whose first data has come.
+        fn with_data() -> Self {
+            let mut rig = Self::new();
+            rig.data("first");
+            rig
+        }
+
+        fn follow(&mut self, polled: Poll<Option<Frame<Bytes>>>, cx: &mut Context<'_>) {
+            self.hold.follow(&polled.map(|frame| frame.map(Ok::<_, Infallible>)), cx);
+        }
+
+        fn data(&mut self, data: &'static str) {
+            let frame = Frame::data(Bytes::from_static(data.as_bytes()));
+            self.follow(
+                Poll::Ready(Some(frame)),
+                &mut Context::from_waker(std::task::Waker::noop()),
+            );
+        }
+
+        /// So many pieces of data come, each so long after what was before it.
+        async fn pieces(&mut self, count: u32, time: Duration) {
+            for _ in 0..count {
+                advance(time).await;
+                self.data("more");
+            }
+        }
+
+        /// The body pends for so long. When in that time its place was given up, if it was.
+        async fn pends(&mut self, time: Duration) -> Option<Duration> {
+            let start = Instant::now();
+            let given_up = poll_fn(|cx| {
+                let had_place = self.has_place();
+                self.follow(Poll::Pending, cx);
+                if had_place && !self.has_place() { Poll::Ready(()) } else { Poll::Pending }
+            });
+            let given_up = timeout(time, given_up).await.is_ok().then(|| start.elapsed());
+            advance(time - start.elapsed()).await;
+            given_up
+        }
+
+        fn accounts(&self) -> Accounts {
+            let total = self.gate.observe().total();
+            assert!(total.balance(), "{total:?}");
+            total
+        }
+
+        fn has_place(&self) -> bool {
+            let total = self.accounts();
+            assert_eq!(total.running + total.suspended, 1, "{total:?}");
+            total.running == 1
+        }
+
+        fn told(&self) -> Vec<(Change, Duration)> {
+            self.law.0.lock().clone()
+        }
+
+        /// How long eight pieces took, each time that the law was told so.
+        fn progress(&self) -> Vec<Duration> {
+            let progressed = |(change, _): &(Change, Duration)| *change == Change::Progressed;
+            self.told().into_iter().filter(progressed).map(|(_, time)| time).collect()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn eight_pieces_after_the_first_are_told_once_with_their_time() {
+        let mut rig = Rig::new();
+        rig.pieces(1, 40 * MS).await;
+        for _ in 0..7 {
+            rig.pieces(1, 10 * MS).await;
+            rig.data("");
+        }
+        assert_eq!(rig.told(), [(Change::FirstData, 40 * MS)]);
+        rig.pieces(1, 30 * MS).await;
+        let told = [(Change::FirstData, 40 * MS), (Change::Progressed, 100 * MS)];
+        assert_eq!(rig.told(), told);
+        rig.pieces(20, 10 * MS).await;
+        assert_eq!(rig.told(), told);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_of_eight_pieces_tells_of_no_progress() {
+        let mut rig = Rig::new();
+        rig.pieces(8, 10 * MS).await;
+        rig.hold.ends();
+        assert_eq!(rig.told(), [(Change::FirstData, 10 * MS)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_progress_is_without_that_of_suspensions() {
+        let mut rig = Rig::with_data();
+        rig.pieces(3, 10 * MS).await;
+        rig.hold.set_suspended(true);
+        advance(SECOND).await;
+        rig.hold.set_suspended(false);
+        rig.pieces(3, 10 * MS).await;
+        assert_eq!(rig.pends(60 * SECOND).await, Some(10 * SECOND));
+        rig.pieces(2, 10 * MS).await;
+        // Seven pieces took ten milliseconds each. Of the time before the other one counts what
+        // passed until the place was given up.
+        assert_eq!(rig.progress(), [10 * SECOND + 70 * MS]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_has_no_place_until_its_next_data() {
+        let mut rig = Rig::with_data();
+        assert_eq!(rig.pends(25 * SECOND).await, Some(10 * SECOND));
+        let other = rig.gate.try_enter(Entry::new()).unwrap();
+        other.complete();
+        rig.data("");
+        assert!(!rig.has_place());
+        rig.data("more");
+        assert!(rig.has_place());
+        // Each piece of data begins another ten seconds.
+        assert_eq!(rig.pends(9 * SECOND).await, None);
+        rig.data("more");
+        assert_eq!(rig.pends(9 * SECOND).await, None);
+        rig.data("more");
+        assert_eq!(rig.pends(60 * SECOND).await, Some(10 * SECOND));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_ends_with_its_place() {
+        let mut rig = Rig::with_data();
+        assert!(rig.pends(20 * SECOND).await.is_some());
+        rig.hold.ends();
+        assert_eq!((rig.accounts().completed, rig.accounts().inside()), (1, 0));
+        let changes: Vec<_> = rig.told().into_iter().map(|(change, _)| change).collect();
+        assert_eq!(changes, [Change::FirstData, Change::Suspended, Change::Resumed]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn before_its_first_data_a_stream_keeps_its_place() {
+        let mut rig = Rig::new();
+        rig.data("");
+        assert_eq!(rig.pends(60 * SECOND).await, None);
+        assert_eq!(rig.told(), []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_goes_on_when_it_is_neither_silent_nor_waits_for_its_client() {
+        let mut rig = Rig::with_data();
+        assert!(rig.pends(10 * SECOND + MS).await.is_some());
+        rig.hold.set_suspended(true);
+        rig.hold.set_suspended(false);
+        assert!(!rig.has_place(), "it is silent still");
+        rig.hold.set_suspended(true);
+        rig.data("more");
+        assert!(!rig.has_place(), "its client is waited for still");
+        rig.hold.set_suspended(false);
+        assert!(rig.has_place());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_its_client_is_waited_for_a_stream_is_not_silent() {
+        let mut rig = Rig::with_data();
+        assert_eq!(rig.pends(6 * SECOND).await, None);
+        rig.hold.set_suspended(true);
+        assert_eq!(rig.pends(60 * SECOND).await, None);
+        rig.hold.set_suspended(false);
+        assert!(rig.has_place());
+        assert_eq!(rig.pends(60 * SECOND).await, Some(10 * SECOND));
     }
 }

@@ -158,7 +158,7 @@ impl Model {
             Change::Parked | Change::Suspended => *running = running.saturating_sub(1),
             Change::Resumed => *running = running.saturating_add(1),
             Change::FirstData => self.has_streams = true,
-            Change::ParkedEnded => {}
+            Change::ParkedEnded | Change::Progressed => {}
         }
     }
 

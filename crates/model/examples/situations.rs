@@ -41,7 +41,7 @@ use Bar::{AtLeast, AtMost};
 
 const REJECTED: &str = "rejected";
 
-const ROWS: [Row; 42] = [
+const ROWS: [Row; 49] = [
     row("idle-app-15", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-30", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-route", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
@@ -66,6 +66,25 @@ const ROWS: [Row; 42] = [
     }),
     row("streams", "slots busy with streams in time", AtLeast(0.85), |seen| {
         seen.from(60.0, 360.0).streaming_in_time() / 16.0
+    }),
+    row("slow-streams", "slots busy with streams in time", AtLeast(0.0), |seen| {
+        seen.from(60.0, 360.0).streaming_in_time() / 16.0
+    }),
+    row("shared-streams", "ended ÷ capacity, begun in time", AtLeast(0.85), |seen| {
+        seen.from(60.0, 360.0).streamed_per_second() / 0.894
+    }),
+    row("calm-shared-streams", "in time of asked", AtLeast(0.95), |seen| {
+        seen.from(0.0, 300.0).in_time_of_asked()
+    }),
+    row("notifications", "notifications rejected", AtMost(0.005), |seen| {
+        seen.all().kind(2).rejected()
+    }),
+    row("notifications", "others rejected", AtMost(0.005), |seen| seen.all().kind(1).rejected()),
+    row("notified-streams", "slots busy with streams in time", AtLeast(0.85), |seen| {
+        seen.from(60.0, 360.0).kind(1).streaming_in_time() / 16.0
+    }),
+    row("notified-streams", "notifications rejected", AtMost(0.005), |seen| {
+        seen.all().kind(2).rejected()
     }),
     row("whole-answers", "in time ÷ capacity", AtLeast(0.8), |seen| {
         seen.from(60.0, 360.0).in_time_per_second() * 17.5 / 16.0
@@ -317,6 +336,14 @@ impl<'a> Part<'a> {
         let pages = requests.chunk_by(same_page);
         let whole = pages.filter(|page| page.iter().all(|request| request.is_in_time()));
         whole.count() as f64 / (self.until - self.from)
+    }
+
+    /// Streams whose first data came in time.
+    fn streamed_per_second(self) -> f64 {
+        self.per_second(|request| {
+            let to_first_data = request.first_data.map(|first| first - request.arrived);
+            to_first_data.is_some_and(|time| time <= request.target)
+        })
     }
 
     /// How many streams whose first data came in time were sending, on average.

@@ -57,7 +57,8 @@ pub struct Moved {
     pub kind: u64,
     /// What has changed.
     pub change: Change,
-    /// How long it has been where it was: in the queue, or in service.
+    /// How long it has been where it was: in the queue, or in service. Of
+    /// [`Progressed`](Change::Progressed), the time since the first data.
     pub time: Duration,
 }
 
@@ -73,18 +74,22 @@ pub enum Change {
     Parked,
     /// It ended after it had been parked; it held no place any more.
     ParkedEnded,
-    /// It gave up its place while its caller is waited for.
+    /// It gave up its place while its caller is waited for, or while it is a stream that sends
+    /// nothing.
     Suspended,
     /// It has its place again after it was suspended.
     Resumed,
     /// The first data of a stream is out, which ends its response time. It keeps its place, and
     /// its end is [`Ending::Untimed`].
     FirstData,
+    /// A stream has had eight more pieces of data since its first. `time` is what these took, less
+    /// the time for which it was suspended.
+    Progressed,
 }
 
 impl Change {
     /// All of them. New ones are added at the end: traces name them by their place.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Dropped,
         Self::Abandoned,
         Self::Parked,
@@ -92,6 +97,7 @@ impl Change {
         Self::Suspended,
         Self::Resumed,
         Self::FirstData,
+        Self::Progressed,
     ];
 }
 

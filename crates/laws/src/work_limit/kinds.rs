@@ -10,6 +10,7 @@ use tamarisk_control::{ClassId, Classes, Timestamp};
 
 use super::place_share::Share;
 use super::service::Service;
+use super::streams::Streams;
 
 /// Kinds beside one for each class. Each costs some 200 bytes here and as much in the
 /// windows; a proxy folds the paths of an application into a few dozen.
@@ -38,8 +39,8 @@ pub(crate) struct Kind {
     pub(crate) running: u32,
     /// The instants, in seconds, at which these started, added up.
     starts: f64,
-    /// Streams of this kind whose first data is out; `None` if it has no streams.
-    pub(crate) flowing: Option<u32>,
+    /// `None` if they are no streams.
+    pub(super) streams: Option<Box<Streams>>,
     pub(crate) share: Share,
     /// How long the recent ones waited for a place, in seconds.
     pub(crate) waited: f64,
@@ -107,9 +108,8 @@ impl Kinds {
         self.rows.iter().enumerate()
     }
 
-    /// Streams whose first data is out.
-    pub(crate) fn flowing(&self) -> u32 {
-        self.rows.iter().filter_map(|kind| kind.flowing).sum()
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Kind> {
+        self.rows.iter_mut()
     }
 
     /// How much the number of requests understates the spread of work: the square of the
@@ -143,7 +143,7 @@ impl Kind {
             queued: 0,
             running: 0,
             starts: 0.0,
-            flowing: None,
+            streams: None,
             share: Share::default(),
             waited: 0.0,
         }
@@ -151,6 +151,17 @@ impl Kind {
 
     fn inside(&self) -> u32 {
         self.queued + self.running
+    }
+
+    /// Streams whose first data is out.
+    fn flowing(&self) -> u32 {
+        self.streams.as_ref().map_or(0, |streams| streams.flowing)
+    }
+
+    fn set_flowing(&mut self, flowing: u32) {
+        if let Some(streams) = &mut self.streams {
+            streams.flowing = flowing.min(self.running);
+        }
     }
 
     /// One of them starts to hold a place, or did so at `start`, in seconds.
@@ -166,29 +177,30 @@ impl Kind {
         self.waited += (seconds - self.waited) / RECENT;
     }
 
-    /// One that started at `start`, and does not flow, holds its place no longer.
-    pub(crate) fn stop(&mut self, start: f64) {
+    /// One that started at `start` holds its place no longer; a stream may have had data.
+    pub(crate) fn stop(&mut self, start: f64, may_flow: bool) {
         self.running = self.running.saturating_sub(1);
-        self.starts -= start;
-        self.correct();
-    }
-
-    /// One that flows holds its place no longer.
-    pub(crate) fn stop_flowing(&mut self) {
-        self.running = self.running.saturating_sub(1);
-        self.flowing = self.flowing.map(|flowing| flowing.saturating_sub(1));
+        if let Some(streams) = &mut self.streams {
+            streams.stop(start);
+        }
+        let flowing = self.flowing();
+        if may_flow && flowing > 0 {
+            self.set_flowing(flowing - 1);
+        } else {
+            self.starts -= start;
+        }
         self.correct();
     }
 
     /// One that flowed has its place again.
     pub(crate) fn resume_flowing(&mut self) {
         self.running += 1;
-        self.flowing = self.flowing.map(|flowing| flowing + 1);
+        self.set_flowing(self.flowing() + 1);
     }
 
     /// The first data of a stream that started at `start` is out: it is among those that flow.
     pub(crate) fn begin_flowing(&mut self, start: f64) {
-        self.flowing = self.flowing.map(|flowing| flowing + 1);
+        self.set_flowing(self.flowing() + 1);
         self.starts -= start;
         self.correct();
     }
@@ -196,16 +208,15 @@ impl Kind {
     /// Whether a stream had data when it gave its place up is not told, and taken to be so where
     /// some flow. What that is off by ends here.
     fn correct(&mut self) {
-        self.flowing = self.flowing.map(|flowing| flowing.min(self.running));
-        if self.running == self.flowing.unwrap_or(0) {
+        self.set_flowing(self.flowing());
+        if self.running == self.flowing() {
             self.starts = 0.0;
         }
     }
 
     /// How long those that hold a place, and do not flow, have done so, added up, in seconds.
     pub(crate) fn ages(&self, now: f64) -> f64 {
-        let counted = self.running - self.flowing.unwrap_or(0).min(self.running);
-        (f64::from(counted) * now - self.starts).max(0.0)
+        (f64::from(self.running - self.flowing().min(self.running)) * now - self.starts).max(0.0)
     }
 }
 
@@ -216,7 +227,7 @@ mod tests {
     /// A kind of streams, one of which flows since its start at `start`.
     fn streams(start: f64) -> Kind {
         let mut kind = Kind::new(ClassId::DEFAULT);
-        kind.flowing = Some(0);
+        kind.streams = Some(Box::default());
         kind.start(start);
         kind.begin_flowing(start);
         kind
@@ -225,18 +236,18 @@ mod tests {
     #[test]
     fn a_stream_whose_client_is_slow_leaves_no_trace_in_the_ages_of_others() {
         let mut kind = streams(1000.0);
-        kind.stop_flowing();
+        kind.stop(1000.0, true);
         kind.start(1002.0);
         kind.resume_flowing();
         assert_eq!(kind.ages(1005.0), 3.0);
         kind.begin_flowing(1002.0);
-        assert_eq!((kind.ages(1005.0), kind.flowing), (0.0, Some(2)));
+        assert_eq!((kind.ages(1005.0), kind.flowing()), (0.0, 2));
     }
 
     #[test]
     fn what_is_taken_for_a_flowing_stream_by_mistake_is_off_until_nobody_waits() {
         let mut kind = streams(1000.0);
-        kind.stop(1000.0);
+        kind.stop(1000.0, false);
         assert_eq!((kind.running, kind.ages(1005.0)), (0, 0.0));
         kind.start(1006.0);
         assert_eq!(kind.ages(1007.0), 1.0);

@@ -24,8 +24,8 @@
 //! service, or what is promised.
 //! Short work has places kept free of long work that would make it late (`kept_places.rs`).
 //! Clients and classes share while not all can be served (`sharing.rs`); a client that has just begun
-//! may fill more of the queue, so that pages of many calls are whole. Streams are counted by
-//! those that flow (`streams.rs`). What is in flight in a pause teaches nothing (`stall.rs`), and
+//! may fill more of the queue, so that pages of many calls are whole. Streams have places of
+//! their own, by those that flow and what they send (`streams.rs`). What is in flight in a pause teaches nothing (`stall.rs`), and
 //! what stays far beyond its target is parked.
 //!
 //! Where the target is shorter than the service, answers are given as soon as can be, and the
@@ -41,6 +41,7 @@
 mod builder;
 mod client_patience;
 mod curve;
+mod first_data;
 mod growth;
 pub(crate) mod kept_places;
 pub(crate) mod kinds;
@@ -52,6 +53,7 @@ pub(crate) mod service;
 mod service_fit;
 mod sharing;
 mod stall;
+mod stream_pace;
 mod streams;
 mod trial;
 mod window;
@@ -68,7 +70,6 @@ use search::{Answered, Mode, Search};
 use service::Answer;
 use sharing::Sharing;
 use stall::Stall;
-use streams::Streams;
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Change, ClassId, Classes, Concurrency, Decision, Dequeue,
@@ -101,7 +102,6 @@ pub struct WorkLimit {
     promises: Promises,
     search: Search,
     stall: Stall,
-    streams: Streams,
     sharing: Sharing,
     trim: QueueTrim,
     patience: ClientPatience,
@@ -133,7 +133,6 @@ impl WorkLimit {
             kinds: Kinds::new(classes),
             search: Search::new(Kinds::rows_max(classes.len()), initial, max),
             stall: Stall::default(),
-            streams: Streams::default(),
             sharing: Sharing::new(classes, &promises),
             promises,
             trim: QueueTrim::default(),
@@ -162,18 +161,14 @@ impl WorkLimit {
     fn is_pressed(&self) -> bool {
         let places = self.places();
         self.kinds.iter().any(|(_, kind)| {
-            kind.queued > 0 && kind.flowing.is_none() && kind.share.kept_to(places).is_none()
+            kind.queued > 0 && kind.streams.is_none() && kind.share.kept_to(places).is_none()
         })
     }
 
     fn row_may_start(&self, row: usize) -> bool {
         let kind = self.kinds.row(row);
-        match kind.flowing {
-            Some(_) => {
-                let flowing = self.kinds.flowing();
-                let waiting = self.streams_running.saturating_sub(flowing);
-                waiting < self.streams.waiting_max(self.now, flowing)
-            }
+        match &kind.streams {
+            Some(streams) => streams.may_start(self.now, self.promises.to_first_data(kind)),
             None => {
                 kind.running < kind.share.places(self.places())
                     && !self.search.is_cautious(row, kind.running)
@@ -205,11 +200,8 @@ impl WorkLimit {
     /// How long an arrival of the kind in `row` would wait, if that can be told.
     fn wait(&self, row: usize, backlog: &Backlog<'_>) -> Option<f64> {
         let kind = self.kinds.row(row);
-        match kind.flowing {
-            Some(flowing) => {
-                let ahead = kind.queued + kind.running.saturating_sub(flowing);
-                self.streams.wait(self.now, ahead, self.promises.kept(kind))
-            }
+        match &kind.streams {
+            Some(streams) => streams.wait(self.now, kind.queued, self.promises.kept(kind)),
             None => {
                 let unhurried = kind.service.unhurried()?;
                 let drain = match self.search.drain() {
@@ -257,7 +249,7 @@ impl WorkLimit {
             Some(deadline) => deadline.since(now).as_secs_f64().min(kept),
             None => kept,
         };
-        let share = match kind.flowing {
+        let share = match kind.streams {
             Some(_) => QUEUE_STREAMS,
             None if self.search.is_full() || kind.share.kept_to(self.places()).is_some() => {
                 self.trim.share() * QUEUE
@@ -283,7 +275,10 @@ impl WorkLimit {
         let seconds = self.tell(now);
         let kind = self.kinds.row_mut(row);
         kind.start(seconds);
-        let is_stream = kind.flowing.is_some();
+        if let Some(streams) = &mut kind.streams {
+            streams.start(seconds);
+        }
+        let is_stream = kind.streams.is_some();
         self.streams_running += u32::from(is_stream);
         self.stall.on_start(seconds, backlog.running_total == 0);
         if !is_stream {
@@ -295,12 +290,9 @@ impl WorkLimit {
     /// One that held a place holds it no longer; a stream may have had data.
     fn stop(&mut self, row: usize, start: f64, may_flow: bool) {
         let kind = self.kinds.row_mut(row);
-        self.streams_running =
-            self.streams_running.saturating_sub(u32::from(kind.flowing.is_some()));
-        match kind.flowing {
-            Some(1..) if may_flow => kind.stop_flowing(),
-            _ => kind.stop(start),
-        }
+        let is_stream = kind.streams.is_some();
+        kind.stop(start, may_flow);
+        self.streams_running = self.streams_running.saturating_sub(u32::from(is_stream));
     }
 
     /// Learns from an answer of the kind in `row` that took `took` seconds of service; when it came,
@@ -323,7 +315,7 @@ impl WorkLimit {
         let answer =
             Answer { at: now, took, ages: kind.ages(now), running: f64::from(kind.running) };
         // What came too much for the upstream may still wait there; streams do not wait for it.
-        let has_waited = kind.flowing.is_none() && self.search.is_settling();
+        let has_waited = kind.streams.is_none() && self.search.is_settling();
         if !(has_waited && kind.service.is_new()) {
             kind.service.learn(answer, full, spread);
         }
@@ -332,7 +324,7 @@ impl WorkLimit {
             self.reach_answers = (self.reach_answers + 1.0).min(REACH_ANSWERS);
             self.out_of_reach += (out_of_reach - self.out_of_reach) / self.reach_answers;
         }
-        if kind.flowing.is_some() {
+        if kind.streams.is_some() {
             return;
         }
         let in_flight = f64::from(self.in_flight(backlog) + 1);
@@ -434,27 +426,31 @@ impl AdmissionLaw for WorkLimit {
             }
             Change::Resumed => {
                 let kind = self.kinds.row_mut(row);
-                self.streams_running += u32::from(kind.flowing.is_some());
-                match kind.flowing {
+                self.streams_running += u32::from(kind.streams.is_some());
+                match kind.streams {
                     Some(_) => kind.resume_flowing(),
                     None => kind.start(start),
                 }
             }
             Change::ParkedEnded => self.kinds.row_mut(row).service.note(time),
             Change::FirstData => {
+                let to_first_data = self.promises.to_first_data(self.kinds.row(row));
                 let kind = self.kinds.row_mut(row);
-                if kind.flowing.is_none() {
-                    // All of this kind are streams from now on.
-                    kind.flowing = Some(0);
+                if kind.streams.is_none() {
                     self.streams_running += kind.running;
                 }
-                let flowing = self.kinds.flowing();
-                let waiting = self.streams_running.saturating_sub(flowing);
-                let kind = self.kinds.row(row);
-                let promise = self.promises.kept(kind);
-                self.streams.on_first_data(seconds, kind, time, (waiting, flowing), promise);
-                self.kinds.row_mut(row).begin_flowing(start);
-                self.learn(seconds, row, time, None, backlog);
+                // All of this kind are streams from now on.
+                let streams = kind.streams.get_or_insert_default();
+                let speaks_for_others = streams.on_first_data(seconds, time, to_first_data);
+                kind.begin_flowing(start);
+                if speaks_for_others {
+                    self.learn(seconds, row, time, None, backlog);
+                }
+            }
+            Change::Progressed => {
+                if let Some(streams) = &mut self.kinds.row_mut(row).streams {
+                    streams.pace.learn(seconds, time, streams.flowing);
+                }
             }
         }
     }
@@ -472,12 +468,12 @@ impl AdmissionLaw for WorkLimit {
             }
             // It took at least so long, and held its place meanwhile.
             Ending::Terminated => self.learn(seconds, row, took, entered, backlog),
-            Ending::Untimed if self.kinds.row(row).flowing.is_some() => {
-                self.streams.on_end(seconds, took);
-            }
-            Ending::Untimed | Ending::Failed => {
-                self.search.forget(entered, seconds - took, row, took);
-            }
+            Ending::Untimed | Ending::Failed => match &mut self.kinds.row_mut(row).streams {
+                Some(streams) if finished.ending == Ending::Untimed => {
+                    streams.on_end(seconds, took);
+                }
+                _ => self.search.forget(entered, seconds - took, row, took),
+            },
         }
     }
 
@@ -487,9 +483,11 @@ impl AdmissionLaw for WorkLimit {
         if self.stall.on_tick(seconds, &self.kinds, &self.promises) {
             self.search.interrupt(seconds);
         }
-        let flowing = self.kinds.flowing();
-        for (_, kind) in self.kinds.iter() {
-            self.streams.observe(seconds, kind, flowing, self.promises.kept(kind));
+        for kind in self.kinds.iter_mut() {
+            let to_first_data = self.promises.to_first_data(kind);
+            if let Some(streams) = &mut kind.streams {
+                streams.observe(seconds, to_first_data);
+            }
         }
         self.patience.on_tick();
         if !self.stall.is_stalled() {
@@ -533,7 +531,7 @@ impl PlaceLimits for WorkLimit {
     fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
         let kind = self.kinds.row(self.kinds.find(class, kind));
         let limit = self.promises.park_after(kind);
-        let parks = kind.flowing.is_none();
+        let parks = kind.streams.is_none();
         Duration::try_from_secs_f64(limit).ok().filter(|_| parks)
     }
 

@@ -3,6 +3,7 @@
 use tamarisk_control::{Classes, Priority};
 
 use super::kinds::{Kind, Kinds};
+use super::streams::ToFirstData;
 use super::window::Window;
 
 /// Service that takes longer than its target cannot be had within it. Then, and only then, the
@@ -62,9 +63,14 @@ impl Promises {
     /// longer.
     pub(super) fn kept(&self, kind: &Kind) -> f64 {
         // The first data of a stream says nothing of service, but of whether there is a place.
-        let service = kind.service.known().filter(|_| kind.flowing.is_none()).unwrap_or(0.0);
+        let service = kind.service.known().filter(|_| kind.streams.is_none()).unwrap_or(0.0);
         let target = self.target(kind);
         if service <= target { target } else { BEST_EFFORT * service }
+    }
+
+    /// What is known of the time to the first data of a kind, and promised.
+    pub(super) fn to_first_data(&self, kind: &Kind) -> ToFirstData {
+        ToFirstData { unhurried: kind.service.unhurried(), promise: self.kept(kind) }
     }
 
     /// How long a kind may wait, after what its service leaves of its promise.

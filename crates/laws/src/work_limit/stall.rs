@@ -53,7 +53,7 @@ impl Stall {
     pub(super) fn on_tick(&mut self, now: f64, kinds: &Kinds, promises: &Promises) -> bool {
         let Some(gap) = self.gap else { return false };
         // A stream that has no place yet sends nothing, however healthy the upstream is.
-        let tells = |kind: &Kind| kind.flowing.is_none() && kind.running > 0;
+        let tells = |kind: &Kind| kind.streams.is_none() && kind.running > 0;
         let (mut count, mut seconds, mut rate, mut unknown) = (0.0, 0.0, 0.0, 0.0);
         for (_, kind) in kinds.iter().filter(|(_, kind)| tells(kind)) {
             if kind.service.known().is_none() {

@@ -1,29 +1,54 @@
 //! Streams: responses that hold their place for as long as they last.
 //!
 //! A stream is promised the time to its first data, and that shows at once whether the upstream
-//! had a place for it: one whose first data does not come waits there. So the places of an
-//! upstream need no search: as many as flow while one waits. From then on the next one is sent
-//! when one has ended, for what waits in the upstream cannot be withdrawn when it is late; and
-//! one more now and then, to see whether there are more places.
+//! had a place for it: one whose first data does not come waits there (`first_data.rs`). So the
+//! places of an upstream need no search: as many as flow while one waits. From then on the next
+//! one is sent when one has ended, for what waits in the upstream cannot be withdrawn when it is
+//! late; and one more now and then, to see whether there are more places. Where there are no
+//! places, what the streams send shows how many are of use (`stream_pace.rs`).
 
-use super::kinds::Kind;
+use super::first_data::FirstData;
+use super::stream_pace::StreamPace;
 
 /// Streams that wait for their first data for longer than usual, and for longer than this share
-/// of the promise, show that all places are taken.
+/// of the promise, show that all places are taken, …
 const WAITS_SHARE: f64 = 0.25;
-/// While nothing shows that, so many may wait for their first data, as many as this share of those
-/// that flow, and one more for each that had its first data in time while others were held back.
+/// … where longer than usual is longer than so many times the mean, …
+const USUAL: f64 = 2.0;
+/// … unless no more wait than so many times the promises that the mean takes: that is chance, …
+const CHANCE: f64 = 4.0;
+/// … up to so many.
+const CHANCE_MAX: f64 = 8.0;
+/// While nothing shows that, so many may wait for their first data, …
 const WAITING_MIN: u32 = 2;
+/// … so many times as many as wait by chance, …
+const WAITING_CHANCES: u32 = 4;
+/// … as many as this share of those that flow, and one more for each that had its first data in
+/// time while others were held back, or as many as that one has overtaken.
 const WAITING_SHARE: u32 = 4;
+/// Who waits for a place for so many lengths of a stream for each that waits, may wait for
+/// something else.
+const OVERDUE: f64 = 2.0;
+/// One more is sent to see after a length of a stream, then after two, four and so on, up to two to
+/// the power of this.
+const REFUTED_MAX: u32 = 4;
+/// Where more flow than the known places, and this part of them, these are not all.
+const MORE: u32 = 8;
 /// What is usual reaches back over so many streams.
 const RECENT: f64 = 16.0;
 
-/// What is known of the streams of an upstream. Times are in seconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Streams {
-    /// Until then the upstream is known to have so many places for streams.
+/// What is known of the streams of one kind. Times are in seconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Streams {
+    /// Those whose first data is out.
+    pub(super) flowing: u32,
+    pub(super) pace: StreamPace,
+    first_data: FirstData,
+    /// Until then the upstream is known to have so many places for them.
     full_until: f64,
     places: Option<u32>,
+    /// So many times in a row one more has shown that there are no more.
+    refuted: u32,
     /// So many waited at once, and it showed that there was room.
     waited: u32,
     length: f64,
@@ -31,41 +56,110 @@ pub(super) struct Streams {
     gap: f64,
 }
 
+/// The time to the first data of a kind: the mean where nobody waits, if that is known, and what is
+/// promised.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ToFirstData {
+    pub(super) unhurried: Option<f64>,
+    pub(super) promise: f64,
+}
+
+impl ToFirstData {
+    /// Who waits for longer than this may have no place.
+    fn usual(self) -> f64 {
+        (USUAL * self.unhurried.unwrap_or(0.0)).max(WAITS_SHARE * self.promise)
+    }
+
+    /// So many may wait for longer by chance.
+    fn chance(self) -> u32 {
+        (CHANCE * self.unhurried.unwrap_or(0.0) / self.promise).min(CHANCE_MAX) as u32
+    }
+}
+
 impl Streams {
-    /// How many may wait for their first data at once, while so many flow.
-    pub(super) fn waiting_max(&self, now: f64, flowing: u32) -> u32 {
+    /// Those that may wait for a place.
+    pub(super) fn waiting(&self) -> u32 {
+        self.first_data.waiting()
+    }
+
+    /// Whether one more may be sent.
+    pub(super) fn may_start(&self, now: f64, time: ToFirstData) -> bool {
+        let waiting = self.waiting();
+        waiting < self.waiting_max(now, time) && waiting + self.flowing < self.pace.most(now)
+    }
+
+    /// How many may wait for a place at once.
+    fn waiting_max(&self, now: f64, time: ToFirstData) -> u32 {
         match self.places {
-            Some(places) if now < self.full_until => places.saturating_sub(flowing),
-            Some(places) => (places + 1).saturating_sub(flowing).max(1),
-            None => WAITING_MIN.max(flowing / WAITING_SHARE).max(self.waited),
+            Some(_) if self.is_overdue(now, time.promise) => self.waiting() + 1,
+            Some(places) if now < self.full_until => places.saturating_sub(self.flowing),
+            Some(places) => (places + 1).saturating_sub(self.flowing).max(1),
+            None => {
+                let least = WAITING_MIN.max(WAITING_CHANCES * time.chance());
+                let overtaken = 2 * self.first_data.overtaken();
+                least.max(self.flowing / WAITING_SHARE).max(self.waited).max(overtaken)
+            }
         }
     }
 
-    /// A stream had its first data after `took` seconds, while so many waited with it, and so many flowed.
-    pub(super) fn on_first_data(
-        &mut self,
-        now: f64,
-        kind: &Kind,
-        took: f64,
-        (waiting, flowing): (u32, u32),
-        promise: f64,
-    ) {
-        let was_in_time = took <= usual(kind, promise);
-        if self.places.is_none() && was_in_time && waiting >= self.waiting_max(now, flowing) {
-            self.waited = waiting + 1;
-        }
+    /// Whether those that wait for a place have done so for longer than it takes until there is
+    /// one, or several: they may wait for something else.
+    fn is_overdue(&self, now: f64, promise: f64) -> bool {
+        let waiting = f64::from(self.waiting());
+        let patience = OVERDUE * self.length.max(promise) * waiting;
+        self.first_data.latest().is_some_and(|sent| now - sent > patience)
     }
 
-    /// A look at those of a kind that wait, to which `promise` seconds are promised, while so
-    /// many of all kinds flow.
-    pub(super) fn observe(&mut self, now: f64, kind: &Kind, flowing: u32, promise: f64) {
-        let Some(own) = kind.flowing else { return };
-        let waiting = kind.running.saturating_sub(own);
-        let mean_age = kind.ages(now) / f64::from(waiting.max(1));
-        if waiting > 0 && mean_age > usual(kind, promise) {
-            self.full_until = now + self.length.max(promise);
-            self.places = Some(flowing.max(1));
+    /// One is sent.
+    pub(super) fn start(&mut self, now: f64) {
+        self.first_data.send(now);
+    }
+
+    /// One that was sent at `sent` waits no longer for its first data.
+    pub(super) fn stop(&mut self, sent: f64) {
+        self.first_data.stop(sent);
+    }
+
+    /// One has its first data after `took` seconds. Returns whether that speaks for others, where
+    /// nobody waits for a place.
+    pub(super) fn on_first_data(&mut self, now: f64, took: f64, time: ToFirstData) -> bool {
+        let (usual, sent) = (time.usual(), now - took);
+        let (waiting, most) = (self.waiting(), self.waiting_max(now, time));
+        let may_have_waited = self.first_data.stop(sent);
+        let (overtaken, some_were_late) = self.first_data.overtake(now, sent, usual);
+        match self.places {
+            Some(places) if some_were_late || self.flowing > places + places / MORE => {
+                self.places = None;
+                self.refuted = 0;
+            }
+            Some(places) if self.flowing >= places => self.full_until = now,
+            Some(_) => {}
+            None if took <= usual && waiting >= most => self.waited = waiting + overtaken.max(1),
+            None => {}
         }
+        let is_known = time.unhurried.is_some() && self.first_data.overtaken() == 0;
+        !(may_have_waited && took > usual && is_known)
+    }
+
+    /// A look at those that wait.
+    pub(super) fn observe(&mut self, now: f64, time: ToFirstData) {
+        let usual = time.usual();
+        let by_chance = self.first_data.overtaken().max(time.chance());
+        let wait = self.waiting() > by_chance && self.first_data.mean_age(now) > usual;
+        // Whoever has the place of one that ended has no data yet.
+        let is_place_taken = now - self.ended >= usual.min(self.gap);
+        if !wait || !is_place_taken {
+            return;
+        }
+        let places = self.flowing.max(1);
+        if self.places.is_none_or(|known| places > known) {
+            self.refuted = 0;
+        } else if now >= self.full_until {
+            self.refuted = (self.refuted + 1).min(REFUTED_MAX);
+        }
+        self.places = Some(places);
+        let lengths = f64::from(1 << self.refuted);
+        self.full_until = now + lengths * self.length.max(time.promise);
     }
 
     /// A stream that had its first data has ended after `service` seconds.
@@ -80,19 +174,77 @@ impl Streams {
         self.ended = now;
     }
 
-    /// How long it takes until so many have ended, if that is known. While all places are
+    /// How long one more waits that finds `queued` before it, if that is known. While all places are
     /// taken and none has ended, the next end is as far away as the promise.
-    pub(super) fn wait(&self, now: f64, ahead: u32, promise: f64) -> Option<f64> {
+    pub(super) fn wait(&self, now: f64, queued: u32, promise: f64) -> Option<f64> {
+        let ahead = f64::from(queued + self.waiting());
         let is_full = now < self.full_until;
         match (self.gap > 0.0, is_full) {
-            (true, _) => Some(f64::from(ahead) * self.gap),
-            (false, true) => Some(f64::from(ahead) * promise),
+            (true, _) => Some(ahead * self.gap),
+            (false, true) => Some(ahead * promise),
             (false, false) => None,
         }
     }
 }
 
-/// Who waits for longer than this for the first data has no place.
-fn usual(kind: &Kind, promise: f64) -> f64 {
-    kind.service.unhurried().unwrap_or(0.0).max(WAITS_SHARE * promise)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUICK: ToFirstData = ToFirstData { unhurried: Some(0.1), promise: 2.0 };
+    const LONG: ToFirstData = ToFirstData { unhurried: Some(20.0), promise: 0.2 };
+
+    /// So many flow since the first second, of which one was sent after each tenth.
+    fn flowing(count: u32) -> Streams {
+        let mut streams = Streams::default();
+        for index in 0..count {
+            let sent = f64::from(index) / 10.0;
+            streams.start(sent);
+            streams.on_first_data(sent + 0.05, 0.05, QUICK);
+            streams.flowing += 1;
+        }
+        streams
+    }
+
+    #[test]
+    fn a_stream_that_waits_behind_all_others_shows_that_the_places_are_taken() {
+        let mut streams = flowing(3);
+        streams.start(1.0);
+        streams.observe(1.4, QUICK);
+        assert!(streams.may_start(1.4, QUICK), "it does not wait for longer than usual");
+        streams.observe(1.6, QUICK);
+        assert!(!streams.may_start(1.6, QUICK));
+        // One ends, and the one that waited has its place.
+        streams.flowing -= 1;
+        streams.on_end(1.7, 1.0);
+        assert!(!streams.may_start(1.7, QUICK), "it goes to the one that waits");
+        assert!(!streams.on_first_data(1.8, 0.8, QUICK), "it has waited for its place");
+        streams.flowing += 1;
+        assert!(!streams.may_start(1.8, QUICK));
+    }
+
+    #[test]
+    fn a_stream_that_has_data_before_one_sent_earlier_shows_that_this_one_waits_for_no_place() {
+        let mut streams = flowing(3);
+        streams.start(1.0);
+        streams.observe(1.6, QUICK);
+        assert!(!streams.may_start(1.6, QUICK));
+        streams.start(1.7);
+        assert!(streams.on_first_data(1.75, 0.05, QUICK));
+        assert!(streams.may_start(1.75, QUICK));
+        assert_eq!(streams.waiting(), 0, "it is not counted any more");
+    }
+
+    #[test]
+    fn many_whose_first_data_takes_long_by_itself_may_wait_for_it() {
+        let mut streams = flowing(1);
+        for _ in 0..CHANCE_MAX as u32 {
+            streams.start(1.0);
+        }
+        streams.observe(100.0, LONG);
+        assert!(streams.may_start(100.0, LONG));
+        streams.start(1.0);
+        streams.observe(100.0, LONG);
+        assert_eq!(streams.places, Some(1), "so many are no chance");
+    }
 }

@@ -114,7 +114,7 @@ static OF_KIND: Table = Table {
     groups: &[&[
         key("service", STEPS, "its service").otherwise("its class's"),
         key("worker", Form::Bool, "whether it uses a worker").default("true"),
-        key("first_data", TIME, "time from its worker to its first data, which ends its response time; it keeps the worker for all its service").otherwise("its answer comes as a whole"),
+        key("first_data", TIME, "time from its worker to its first data, which ends its response time; it keeps the worker for all its service, of which the first of several steps is its first eight pieces of data after that").otherwise("its answer comes as a whole"),
         key("lost", Form::Number(0.0, 1.0), "share of which no reply comes").otherwise("the stage's"),
     ]],
 };

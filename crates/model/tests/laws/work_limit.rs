@@ -1,5 +1,6 @@
 //! What the work limit is for: upstreams that cannot be seen into, overloaded or not.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -218,6 +219,37 @@ fn streams_whose_first_data_takes_long_are_sent_where_there_is_room() {
     "#;
     let (mean, most) = rejected_idle(text);
     assert!(mean < 0.1 && most < 0.15, "{mean:.4}, {most:.4}");
+}
+
+/// The scenario of this name, with 20 seeds: the mean share of the requests that is rejected, and how
+/// many a second end as they should after the first minute, until the clients stop.
+fn streamed(name: &str) -> (f64, f64) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let file = scenario::load(&folder.join(name).with_extension("toml")).unwrap();
+    let simulation = Simulation::new(&file.scenario).unwrap();
+    let runs = (1..=20).map(|seed| {
+        let stage = &file.scenario.stages[0].name;
+        let law = Box::new(WorkLimit::new(&file.scenario.classes));
+        let report = simulation.start(seed).law(stage, law).unwrap().finish();
+        let counts = report.classes[0].counts;
+        let rejected = (counts.rejected + counts.dropped) as f64;
+        (rejected / counts.offered as f64, counts.completed as f64 / 300.0)
+    });
+    runs.fold((0.0, 0.0), |sums, run| (sums.0 + run.0 / 20.0, sums.1 + run.1 / 20.0))
+}
+
+#[test]
+fn streams_that_wait_for_something_to_happen_do_not_wait_for_a_place() {
+    let (rejected, _) = streamed("notifications");
+    assert!(rejected < 0.001, "{rejected:.4}");
+}
+
+#[test]
+fn no_more_streams_are_sent_to_a_shared_upstream_than_are_of_use() {
+    let (rejected, ended) = streamed("calm-shared-streams");
+    assert!(rejected < 0.02, "{rejected:.4}, {ended:.3}");
+    let (rejected, ended) = streamed("shared-streams");
+    assert!(rejected > 0.5 && ended > 0.8 * 0.894, "{rejected:.4}, {ended:.3}");
 }
 
 #[test]

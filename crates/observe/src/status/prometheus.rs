@@ -86,7 +86,7 @@ fn requests(text: &mut Text, stages: &[StageObservation]) {
     text.family(
         "tamarisk_suspended",
         "gauge",
-        "Requests that wait for their clients and occupy no worker.",
+        "Requests that wait for their clients, or streams that send nothing, and occupy no worker.",
     );
     for (stage, class) in classes(stages) {
         text.of_class(stage, class, class.accounts.suspended as f64);

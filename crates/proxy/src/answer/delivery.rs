@@ -4,7 +4,7 @@
 //! place. So the beginning of an answer is read at the upstream's pace, by a task that waits for
 //! nobody else: until the answer counts as ready. From then on the client sets the pace,
 //! and reads the upstream's connection itself. A stream (of events, say) is read by the task to
-//! its end, which gives the place back while the client takes nothing.
+//! its end, which gives the place back while the client takes nothing or the upstream sends nothing.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;

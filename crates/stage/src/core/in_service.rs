@@ -11,7 +11,7 @@ use crate::queue::EventMetadata;
 const PARKED_MAX: u32 = 4096;
 
 /// How many may be suspended at once. They may all go on at the same moment.
-const SUSPENDED_MAX: u32 = 4096;
+const SUSPENDED_MAX: u32 = 16_384;
 
 /// A position in [`InService`]; it belongs to one permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum Place {
     Held,
     /// It has been in service for too long to count.
     Parked,
-    /// Its caller is waited for, since this instant.
+    /// Its caller is waited for, or it is a stream that sends nothing, since this instant.
     Suspended(Timestamp),
 }
 

@@ -192,7 +192,7 @@ impl<T: Item> Core<T> {
         self.dispatch(state, now, 0);
     }
 
-    /// A running event waits for its caller.
+    /// A running event waits for its caller, or is a stream that has nothing to send.
     pub(crate) fn suspend(&self, slot: ServiceSlot) {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -216,6 +216,14 @@ impl<T: Item> Core<T> {
         state.follow_law();
         self.dispatch(state, now, 0);
         suspended
+    }
+
+    /// More data of a stream is out, whose first was out at `answered`.
+    pub(crate) fn progressed(&self, now: Timestamp, slot: ServiceSlot, answered: Timestamp) {
+        let mut state = self.lock();
+        state.progressed(now, slot, answered);
+        state.follow_law();
+        self.dispatch(state, now, 0);
     }
 
     /// Starts what may start, where an event has queued beside a free place.

@@ -218,7 +218,8 @@ impl<T: Item> State<T> {
         self.in_service.begin(now, meta)
     }
 
-    /// A running event waits for its caller: others may have its place, unless too many wait so.
+    /// A running event waits for its caller, or has nothing to send: others may have its place,
+    /// unless too many are suspended.
     pub(super) fn suspend(&mut self, now: Timestamp, slot: ServiceSlot) {
         if let Some(served) = self.in_service.suspend(now, slot) {
             let moved = moved(&served, Change::Suspended, served.service(now));
@@ -244,6 +245,16 @@ impl<T: Item> State<T> {
             self.tell_moved(now, &moved(&served, Change::FirstData, served.service(now)));
         }
         served.suspended(now)
+    }
+
+    /// More data of a stream is out. Its first was out at `answered`, less the time for which it had
+    /// been suspended before.
+    pub(super) fn progressed(&mut self, now: Timestamp, slot: ServiceSlot, answered: Timestamp) {
+        let served = *self.in_service.get_mut(slot);
+        if served.place == Place::Held {
+            let nanos = now.nanos_since(answered).saturating_sub(served.suspended(now));
+            self.tell_moved(now, &moved(&served, Change::Progressed, Duration::from_nanos(nanos)));
+        }
     }
 
     /// Takes the places of those that have been in service for longer than the law learns from.

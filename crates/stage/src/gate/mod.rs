@@ -208,7 +208,19 @@ impl Gate {
         let (gate, end) = (self.clone(), self.core.settings.end(meta, started));
         let begun = Begun::one(meta);
         let (due, outcome) = (meta.deadline, Outcome::Terminated);
-        GatePermit { gate, begun, slot, started, end, due, timed: true, answered: None, outcome }
+        let (timed, answered, has_progressed) = (true, None, false);
+        GatePermit {
+            gate,
+            begun,
+            slot,
+            started,
+            end,
+            due,
+            timed,
+            answered,
+            has_progressed,
+            outcome,
+        }
     }
 
     /// Its name.

@@ -21,6 +21,7 @@ pub struct GatePermit {
     pub(super) timed: bool,
     /// When the first data of a stream was out, less the time for which it had been suspended.
     pub(super) answered: Option<Timestamp>,
+    pub(super) has_progressed: bool,
     /// The outcome that is recorded when the permit is dropped.
     pub(super) outcome: Outcome,
 }
@@ -50,8 +51,8 @@ impl GatePermit {
     }
 
     /// Gives the place to others while the caller waits for somebody else than what the gate
-    /// protects, such as its own client. That time counts neither as service nor as response.
-    /// Without effect while 4096 others are suspended.
+    /// protects, such as its own client, or while a stream has nothing to send. That time counts
+    /// neither as service nor as response. Without effect while 16,384 others are suspended.
     pub fn suspend(&mut self) {
         self.gate.core.suspend(self.slot);
     }
@@ -72,6 +73,18 @@ impl GatePermit {
         let now = core.clock.now();
         let suspended = core.first_data(now, self.slot);
         self.answered = Some(Timestamp::from_nanos(now.as_nanos().saturating_sub(suspended)));
+    }
+
+    /// Eight more pieces of data of a stream are out. The law is told how long they took, if the
+    /// stream holds its place. Without effect before the [first data](Self::first_data) and the
+    /// second time.
+    pub fn progressed(&mut self) {
+        let Some(answered) = self.answered else { return };
+        if std::mem::replace(&mut self.has_progressed, true) {
+            return;
+        }
+        let core = &self.gate.core;
+        core.progressed(core.clock.now(), self.slot, answered);
     }
 
     /// When the permit was given.

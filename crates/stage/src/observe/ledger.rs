@@ -50,7 +50,7 @@ pub struct Accounts {
     pub running: u64,
     /// Being worked on for so long that they hold no place any more.
     pub parked: u64,
-    /// Waiting for their own callers, without a place.
+    /// Waiting for their own callers, or streams that send nothing; without a place.
     pub suspended: u64,
 }
 

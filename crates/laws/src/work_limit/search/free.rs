@@ -162,7 +162,7 @@ mod tests {
         for now in [1.0, 2.0, 3.0, 4.0] {
             let kind = kinds.row_mut(row);
             let in_flight = f64::from(kind.running);
-            kind.stop(0.0);
+            kind.stop(0.0, false);
             let (ages, running) = (kind.ages(now), f64::from(kind.running));
             kind.service.learn(Answer { at: now, took: now, ages, running }, false, 1.0);
             let entered = Some(now - 10.0);

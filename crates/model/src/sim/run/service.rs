@@ -1,7 +1,7 @@
 //! The steps of a service: by the worker alone, on a shared resource, or with a connection of a pool.
 
 use super::calendar::Event;
-use super::job::Job;
+use super::job::{Job, Phase};
 use super::resource::ResourceRun;
 use super::watch::Watch;
 use super::{Run, round};
@@ -107,7 +107,13 @@ impl<W: Watch> Run<'_, W> {
         if self.plan.steps[job.step as usize].is_last {
             self.finish_stage(id);
         } else {
+            let is_first = self.plan.stages[job.stage as usize].first_step
+                [job.request_type as usize]
+                == job.step;
             job.step += 1;
+            if is_first && job.first_data < self.now && job.phase == Phase::Running {
+                self.stages[job.stage as usize].progressed(self.now, job);
+            }
             self.begin_step(id);
         }
     }

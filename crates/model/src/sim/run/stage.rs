@@ -247,6 +247,11 @@ impl StageRun {
         self.tell_move(now, job, Change::FirstData, job.started);
     }
 
+    /// A stream has had more data.
+    pub(super) fn progressed(&mut self, now: u64, job: &Job) {
+        self.tell_move(now, job, Change::Progressed, job.first_data);
+    }
+
     /// Takes their places from those that have run for longer than the law can learn from.
     pub(super) fn park(&mut self, now: u64, jobs: &mut Jobs, parked: &mut Vec<u32>) {
         self.parks = self.names_limit();

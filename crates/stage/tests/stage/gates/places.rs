@@ -108,6 +108,54 @@ async fn a_stream_is_answered_by_its_first_data_and_keeps_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn progress_is_told_once_after_the_first_data_and_only_of_what_holds_its_place() {
+    let (gate, law) = gate(1);
+    let mut stream = enter(&gate);
+    stream.suspend();
+    advance(1000 * MS).await;
+    stream.resume();
+    advance(40 * MS).await;
+    stream.progressed();
+    stream.first_data();
+    advance(30 * MS).await;
+    stream.suspend();
+    advance(1000 * MS).await;
+    stream.resume();
+    advance(50 * MS).await;
+    stream.progressed();
+    advance(10 * MS).await;
+    stream.progressed();
+    let told = law.script().moves.clone();
+    let times: Vec<_> = told.iter().map(|moved| (moved.change, moved.time)).collect();
+    let pause = |time| [(Change::Suspended, time), (Change::Resumed, time)];
+    let expected = [(Change::FirstData, 40 * MS), (Change::Progressed, 80 * MS)];
+    let [first, progressed] = expected;
+    let [early, late] = [pause(Duration::ZERO), pause(70 * MS)];
+    assert_eq!(times, [early[0], early[1], first, late[0], late[1], progressed]);
+    stream.complete();
+
+    law.script().moves.clear();
+    let mut suspended = enter(&gate);
+    suspended.first_data();
+    suspended.suspend();
+    suspended.progressed();
+    suspended.resume();
+    suspended.progressed();
+    assert_eq!(changes(&law), [Change::FirstData, Change::Suspended, Change::Resumed]);
+    suspended.complete();
+
+    law.script().moves.clear();
+    law.script().park_after = Some(250 * MS);
+    let mut parked = enter(&gate);
+    parked.first_data();
+    advance(400 * MS).await;
+    settle().await;
+    parked.progressed();
+    assert_eq!(changes(&law), [Change::FirstData, Change::Parked]);
+    parked.complete();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pause_before_the_first_data_is_not_part_of_the_answer() {
     let (gate, law) = gate(1);
     let mut stream = enter(&gate);

@@ -28,10 +28,11 @@ enum Step {
     /// Someone's work is run by the gate itself.
     Run(Caller, u64),
     LeavePermit(Leaving),
-    /// One who holds a permit waits for its own caller, goes on, or has its first data out.
+    /// One who holds a permit waits for its own caller, goes on, or has its first or more data out.
     Suspend(usize),
     Resume(usize),
     FirstData(usize),
+    Progressed(usize),
     AbortCaller(usize),
     Workers(u32),
     Limit(Option<u32>),
@@ -226,6 +227,7 @@ impl Trial {
             Step::Suspend(which) => self.held(which, GatePermit::suspend),
             Step::Resume(which) => self.held(which, GatePermit::resume),
             Step::FirstData(which) => self.held(which, GatePermit::first_data),
+            Step::Progressed(which) => self.held(which, GatePermit::progressed),
             Step::AbortCaller(which) => {
                 if !self.callers.is_empty() {
                     self.callers.swap_remove(which % self.callers.len()).abort();
@@ -341,6 +343,7 @@ fn step() -> Union<BoxedStrategy<Step>> {
         (2, any::<usize>().prop_map(Step::Suspend).boxed()),
         (2, any::<usize>().prop_map(Step::Resume).boxed()),
         (1, any::<usize>().prop_map(Step::FirstData).boxed()),
+        (1, any::<usize>().prop_map(Step::Progressed).boxed()),
         (3, any::<usize>().prop_map(Step::AbortCaller).boxed()),
         (2, (1u32..6).prop_map(Step::Workers).boxed()),
         (1, weighted(0.6, 1u32..6).prop_map(Step::Limit).boxed()),
