@@ -278,6 +278,7 @@ fn shared_streams(scale: f64, second: f64) -> Situation {
 fn notifications() -> Situation {
     let happens = Work::Notifications(Service::Exponential(20.0));
     let mut situation = usual("notifications", 0.5);
+    situation.seconds = 120.0;
     situation.upstream.paths.push(("/notifications", happens));
     situation.streams.push(Stream::new("/notifications", 3.0));
     situation.bars = vec![

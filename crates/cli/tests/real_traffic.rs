@@ -25,8 +25,8 @@ const DECIDED_BY_FEW: [&str; 3] = ["cold", "two-routes", "whole-answers"];
 const RUNS: u64 = 3;
 
 /// Those of one list after each other. With more lists of many requests they would take the cores
-/// from each other; those of the last two have few.
-const LISTS: [&[(&str, Option<f64>)]; 4] = [
+/// from each other; those of the last three have few.
+const LISTS: [&[(&str, Option<f64>)]; 5] = [
     &[
         ("idle-app", Some(8.0)),
         ("stalled-bodies", Some(6.0)),
@@ -46,12 +46,8 @@ const LISTS: [&[(&str, Option<f64>)]; 4] = [
         ("priorities", Some(12.0)),
         ("priority-tenth", Some(12.0)),
     ],
-    &[
-        ("whole-answers", Some(50.0)),
-        ("streams", None),
-        ("shared-streams", None),
-        ("notifications", Some(15.0)),
-    ],
+    &[("whole-answers", Some(50.0)), ("streams", None)],
+    &[("shared-streams", None), ("notifications", Some(15.0))],
     &[
         ("cold", None),
         ("cold-four", None),
