@@ -41,7 +41,7 @@ use Bar::{AtLeast, AtMost};
 
 const REJECTED: &str = "rejected";
 
-const ROWS: [Row; 49] = [
+const ROWS: [Row; 50] = [
     row("idle-app-15", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-30", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-route", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
@@ -67,7 +67,7 @@ const ROWS: [Row; 49] = [
     row("streams", "slots busy with streams in time", AtLeast(0.85), |seen| {
         seen.from(60.0, 360.0).streaming_in_time() / 16.0
     }),
-    row("slow-streams", "slots busy with streams in time", AtLeast(0.0), |seen| {
+    row("slow-streams", "slots busy with streams in time", AtLeast(0.65), |seen| {
         seen.from(60.0, 360.0).streaming_in_time() / 16.0
     }),
     row("shared-streams", "ended ÷ capacity, begun in time", AtLeast(0.85), |seen| {
@@ -84,6 +84,9 @@ const ROWS: [Row; 49] = [
         seen.from(60.0, 360.0).kind(1).streaming_in_time() / 16.0
     }),
     row("notified-streams", "notifications rejected", AtMost(0.005), |seen| {
+        seen.all().kind(2).rejected()
+    }),
+    row("quiet-notifications", "notifications rejected", AtMost(1.0), |seen| {
         seen.all().kind(2).rejected()
     }),
     row("whole-answers", "in time ÷ capacity", AtLeast(0.8), |seen| {

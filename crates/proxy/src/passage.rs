@@ -84,11 +84,13 @@ fn deliver(
     let failure = failure(&head);
     // Of an answer that is there and has not failed nothing is left to be decided.
     let is_open = head.whole.is_none() || failure.is_some();
+    // An error that comes at once says nothing of the places that streams wait for.
+    let is_stream = (streams || head.is_stream) && failure.is_none() && head.status.is_success();
     let mut hold = Hold::new(permit, failure);
     if let Some(logged) = logged.filter(|_| is_open) {
         logged.held(hold.outcome());
     }
-    if streams || head.is_stream {
+    if is_stream {
         hold.streams();
     }
     let body = match head.whole.take() {

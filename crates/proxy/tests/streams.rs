@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use ::axum::Router;
 use ::axum::body::{Body, Bytes};
+use ::axum::http::StatusCode;
 use ::axum::response::IntoResponse;
 use ::axum::routing::any;
 use parking_lot::Mutex;
 use support::{OneByOne, axum, exchange, proxy, read_until, within};
+use tamarisk_control::{AdmissionLaw, Arrival, Backlog, Change, Decision, Moved, Timestamp};
 use tamarisk_stage::{Gate, StageBuilder};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -72,4 +74,38 @@ async fn a_stream_that_sends_nothing_for_ten_seconds_lets_others_in() {
     drop(send);
     within(runs(&gate, 0, 0)).await;
     assert_eq!(gate.observe().total().completed, 2);
+}
+
+/// Admits everything, and notes what changes.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<Change>>>);
+
+impl AdmissionLaw for Notes {
+    fn name(&self) -> &'static str {
+        "notes"
+    }
+
+    fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+        Decision::Admit
+    }
+
+    fn on_move(&mut self, _: Timestamp, moved: &Moved, _: &Backlog<'_>) {
+        self.0.lock().push(moved.change);
+    }
+}
+
+#[tokio::test]
+async fn an_error_is_not_the_first_data_of_a_stream() {
+    for (status, expected) in [(200, vec![Change::FirstData]), (503, vec![]), (401, vec![])] {
+        let router = Router::new().fallback(any(async move || {
+            let kind = [("content-type", "text/event-stream")];
+            (StatusCode::from_u16(status).unwrap(), kind, "data: one\n\n")
+        }));
+        let notes = Notes::default();
+        let gate = StageBuilder::new("noted").workers(4).law(notes.clone()).gate().unwrap();
+        let (address, _drain) = proxy(axum(router).await, &gate).await;
+        let request = b"GET /events HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        assert!(exchange(address, request).await.contains("one"));
+        assert_eq!(*notes.0.lock(), expected, "{status}");
+    }
 }

@@ -12,7 +12,7 @@ use super::place_share::Share;
 use super::service::Service;
 use super::streams::Streams;
 
-/// Kinds beside one for each class. Each costs some 200 bytes here and as much in the
+/// Kinds beside one for each class. Each costs some 200 bytes here, one of streams up to 1.5 KB, and as much in the
 /// windows; a proxy folds the paths of an application into a few dozen.
 const KINDS_MAX: usize = 64;
 
@@ -180,9 +180,6 @@ impl Kind {
     /// One that started at `start` holds its place no longer; a stream may have had data.
     pub(crate) fn stop(&mut self, start: f64, may_flow: bool) {
         self.running = self.running.saturating_sub(1);
-        if let Some(streams) = &mut self.streams {
-            streams.stop(start);
-        }
         let flowing = self.flowing();
         if may_flow && flowing > 0 {
             self.set_flowing(flowing - 1);

@@ -421,6 +421,9 @@ impl AdmissionLaw for WorkLimit {
                 self.search.on_parked(start, row, time);
             }
             Change::Suspended => {
+                if let Some(streams) = &mut self.kinds.row_mut(row).streams {
+                    streams.stop(start);
+                }
                 self.stop(row, start, true);
                 self.search.forget(None, start, row, time);
             }
@@ -460,7 +463,16 @@ impl AdmissionLaw for WorkLimit {
         let (took, response) = (finished.service.as_secs_f64(), finished.response.as_secs_f64());
         let seconds = self.tell(now);
         let entered = Some(seconds - response);
-        self.stop(row, seconds - took, finished.ending == Ending::Untimed);
+        let start = seconds - took;
+        self.stop(row, start, finished.ending == Ending::Untimed);
+        if let Some(streams) = &mut self.kinds.row_mut(row).streams {
+            // Without data it says nothing of the time to that.
+            match finished.ending {
+                Ending::Untimed => streams.on_end(seconds, took),
+                Ending::Completed | Ending::Terminated | Ending::Failed => streams.stop(start),
+            }
+            return;
+        }
         match finished.ending {
             Ending::Completed => {
                 self.learn(seconds, row, took, entered, backlog);
@@ -468,12 +480,7 @@ impl AdmissionLaw for WorkLimit {
             }
             // It took at least so long, and held its place meanwhile.
             Ending::Terminated => self.learn(seconds, row, took, entered, backlog),
-            Ending::Untimed | Ending::Failed => match &mut self.kinds.row_mut(row).streams {
-                Some(streams) if finished.ending == Ending::Untimed => {
-                    streams.on_end(seconds, took);
-                }
-                _ => self.search.forget(entered, seconds - took, row, took),
-            },
+            Ending::Untimed | Ending::Failed => self.search.forget(entered, start, row, took),
         }
     }
 

@@ -15,6 +15,8 @@ const LEVELS: usize = 16;
 const FOLLOWS: f64 = 0.25;
 /// … and by less than its power of this beyond chance if it does not.
 const FOLLOWS_HARDLY: f64 = 0.5;
+/// Means of how many flowed whose logarithms differ by less are taken to differ by so much.
+const MORE: f64 = 0.4;
 /// Seconds after which it is tried whether more streams bring out more.
 const KEPT: f64 = 300.0;
 
@@ -59,7 +61,8 @@ impl StreamPace {
         }
         level.learn(now, took, flowing);
         let (lower, higher) = self.levels.split_at(index);
-        let lower = lower.iter().rev().find(|level| level.count >= COUNT_MIN);
+        let is_known = |it: &&Level| it.count >= COUNT_MIN && now - it.at < KEPT;
+        let lower = lower.iter().rev().find(is_known);
         if index > LEVEL_MIN && lower.is_some_and(|lower| higher[0].is_of_no_use(lower)) {
             let most = self.most(now).min(1 << (index - 1));
             self.most = Some((most, now + KEPT));
@@ -87,7 +90,7 @@ impl Level {
         if self.count < COUNT_MIN {
             return false;
         }
-        let more = self.flowing - lower.flowing;
+        let more = (self.flowing - lower.flowing).max(MORE);
         let follows = 1.0 - (self.time - lower.time) / more;
         let error = (self.error() + lower.error()).sqrt() / more;
         follows < FOLLOWS && follows + 2.0 * error < FOLLOWS_HARDLY
@@ -121,8 +124,17 @@ mod tests {
     }
 
     #[test]
+    fn what_was_seen_long_ago_is_no_measure() {
+        let mut pace = StreamPace::default();
+        (0..99).for_each(|index| pace.learn(f64::from(index), 1.0, 32));
+        (0..99).for_each(|index| pace.learn(1000.0 + f64::from(index), 2.0, 64));
+        assert_eq!(pace.most(1100.0), u32::MAX, "the upstream may have become slower");
+    }
+
+    #[test]
     fn it_is_tried_anew_whether_more_are_of_use() {
         let pace = known(128, f64::from);
-        assert_eq!(pace.most(103.0 + KEPT), u32::MAX);
+        assert_eq!(pace.most(103.0), 32);
+        assert_eq!(pace.most(403.0), u32::MAX);
     }
 }

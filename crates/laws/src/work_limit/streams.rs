@@ -70,6 +70,11 @@ impl ToFirstData {
         (USUAL * self.unhurried.unwrap_or(0.0)).max(WAITS_SHARE * self.promise)
     }
 
+    /// Whether it takes longer than is promised where nobody waits: then none is late for want of a place.
+    fn is_beyond_promise(self) -> bool {
+        self.unhurried.is_some_and(|unhurried| unhurried > self.promise)
+    }
+
     /// So many may wait for longer by chance.
     fn chance(self) -> u32 {
         (CHANCE * self.unhurried.unwrap_or(0.0) / self.promise).min(CHANCE_MAX) as u32
@@ -91,12 +96,12 @@ impl Streams {
     /// How many may wait for a place at once.
     fn waiting_max(&self, now: f64, time: ToFirstData) -> u32 {
         match self.places {
-            Some(_) if self.is_overdue(now, time.promise) => self.waiting() + 1,
+            _ if self.is_overdue(now, time.promise) => self.waiting() + 1,
             Some(places) if now < self.full_until => places.saturating_sub(self.flowing),
             Some(places) => (places + 1).saturating_sub(self.flowing).max(1),
             None => {
                 let least = WAITING_MIN.max(WAITING_CHANCES * time.chance());
-                let overtaken = 2 * self.first_data.overtaken();
+                let overtaken = 2 * self.first_data.overtaken(now);
                 least.max(self.flowing / WAITING_SHARE).max(self.waited).max(overtaken)
             }
         }
@@ -105,8 +110,13 @@ impl Streams {
     /// Whether those that wait for a place have done so for longer than it takes until there is
     /// one, or several: they may wait for something else.
     fn is_overdue(&self, now: f64, promise: f64) -> bool {
-        let waiting = f64::from(self.waiting());
-        let patience = OVERDUE * self.length.max(promise) * waiting;
+        let places = f64::from(self.places.unwrap_or(1));
+        // None has a place that could become free, or it is not known how long that takes.
+        let until_place = match self.flowing > 0 && self.gap > 0.0 {
+            true => self.length.max(promise) * (1.0 + f64::from(self.waiting()) / places),
+            false => promise,
+        };
+        let patience = OVERDUE * until_place;
         self.first_data.latest().is_some_and(|sent| now - sent > patience)
     }
 
@@ -134,30 +144,34 @@ impl Streams {
             }
             Some(places) if self.flowing >= places => self.full_until = now,
             Some(_) => {}
-            None if took <= usual && waiting >= most => self.waited = waiting + overtaken.max(1),
+            None if took <= usual && waiting >= most => {
+                let more = if time.is_beyond_promise() { waiting } else { 1 };
+                self.waited = waiting + overtaken.max(more);
+            }
             None => {}
         }
-        let is_known = time.unhurried.is_some() && self.first_data.overtaken() == 0;
+        let is_known = time.unhurried.is_some() && self.first_data.overtaken(now) == 0;
         !(may_have_waited && took > usual && is_known)
     }
 
     /// A look at those that wait.
     pub(super) fn observe(&mut self, now: f64, time: ToFirstData) {
         let usual = time.usual();
-        let by_chance = self.first_data.overtaken().max(time.chance());
+        let by_chance = self.first_data.overtaken(now).max(time.chance());
         let wait = self.waiting() > by_chance && self.first_data.mean_age(now) > usual;
         // Whoever has the place of one that ended has no data yet.
         let is_place_taken = now - self.ended >= usual.min(self.gap);
-        if !wait || !is_place_taken {
+        let places = self.flowing;
+        if !wait || !is_place_taken || places == 0 {
             return;
         }
-        let places = self.flowing.max(1);
         if self.places.is_none_or(|known| places > known) {
             self.refuted = 0;
         } else if now >= self.full_until {
             self.refuted = (self.refuted + 1).min(REFUTED_MAX);
         }
         self.places = Some(places);
+        self.waited = 0;
         let lengths = f64::from(1 << self.refuted);
         self.full_until = now + lengths * self.length.max(time.promise);
     }
@@ -238,13 +252,65 @@ mod tests {
     #[test]
     fn many_whose_first_data_takes_long_by_itself_may_wait_for_it() {
         let mut streams = flowing(1);
-        for _ in 0..CHANCE_MAX as u32 {
+        for _ in 0..8 {
             streams.start(1.0);
         }
         streams.observe(100.0, LONG);
+        assert_eq!(streams.places, None);
         assert!(streams.may_start(100.0, LONG));
         streams.start(1.0);
         streams.observe(100.0, LONG);
         assert_eq!(streams.places, Some(1), "so many are no chance");
+    }
+
+    #[test]
+    fn what_is_known_of_overtaking_is_forgotten() {
+        let overtaken = || {
+            let mut streams = flowing(3);
+            streams.start(1.0);
+            streams.start(1.7);
+            streams.on_first_data(1.75, 0.05, QUICK);
+            streams.flowing += 1;
+            streams
+        };
+        let waits_at = |mut streams: Streams, now: f64| {
+            streams.start(now);
+            streams.observe(now + 1.0, QUICK);
+            streams.places
+        };
+        assert_eq!(waits_at(overtaken(), 2.0), None, "one was overtaken, so one may wait");
+        assert_eq!(waits_at(overtaken(), 302.0), Some(4));
+    }
+
+    #[test]
+    fn streams_that_are_sent_nearly_at_once_overtake_none() {
+        let mut streams = flowing(3);
+        streams.start(1.0);
+        streams.start(1.01);
+        streams.on_first_data(1.8, 0.79, QUICK);
+        assert_eq!(streams.waiting(), 1);
+    }
+
+    #[test]
+    fn while_none_flows_nothing_shows_that_places_are_taken() {
+        let mut streams = flowing(1);
+        streams.flowing = 0;
+        streams.start(1.0);
+        streams.observe(10.0, QUICK);
+        assert_eq!(streams.places, None);
+    }
+
+    #[test]
+    fn more_than_are_known_by_their_times_are_counted() {
+        let mut streams = flowing(3);
+        for sent in 0..100 {
+            streams.start(1.0 + f64::from(sent));
+        }
+        assert_eq!(streams.waiting(), 100);
+        streams.stop(1.0);
+        streams.stop(100.0);
+        assert_eq!(streams.waiting(), 98);
+        streams.on_first_data(100.0, 1.0, QUICK);
+        assert_eq!(streams.waiting(), 0);
     }
 }

@@ -37,7 +37,7 @@ pub(super) static ROUTE: Table = Table {
 #[rustfmt::skip]
 pub(super) static ROUTED: [Key; 3] = [
     key("classes", Form::List(&Form::Text("name of a class")), "classes that its requests may be of").otherwise("all"),
-    key("streams", Form::Bool, "treats its responses as streams: each keeps its place in the stage until it ends, except while it sends nothing for more than 10 s, and the target applies to its first data. Responses of the types `text/event-stream` and `application/grpc` always are streams").default("false"),
+    key("streams", Form::Bool, "treats its responses as streams: each keeps its place in the stage until it ends, except while it sends nothing for 10 s after its last data, and the target applies to its first data. Responses of the types `text/event-stream` and `application/grpc` always are streams").default("false"),
     key("p90", Form::Target, "response-time target of all its requests").otherwise("that of the class, else (in `serve`) the host's, else the file's"),
 ];
 

@@ -10,7 +10,8 @@ use crate::queue::EventMetadata;
 /// the 20,000 files that systems commonly allow, half of them are left for others.
 const PARKED_MAX: u32 = 4096;
 
-/// How many may be suspended at once. They may all go on at the same moment.
+/// How many may be suspended at once: more than have connections, for silent streams, which may be
+/// most, are not to keep slow clients from it. They may all go on at the same moment.
 const SUSPENDED_MAX: u32 = 16_384;
 
 /// A position in [`InService`]; it belongs to one permit.

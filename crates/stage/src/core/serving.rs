@@ -198,6 +198,7 @@ impl<T: Item> Core<T> {
         let mut state = self.lock();
         state.running_changes(now);
         state.suspend(now, slot);
+        state.follow_law();
         self.dispatch(state, now, 0);
     }
 
@@ -207,6 +208,8 @@ impl<T: Item> Core<T> {
         let mut state = self.lock();
         state.running_changes(now);
         state.resume(now, slot);
+        state.follow_law();
+        self.dispatch(state, now, 0);
     }
 
     /// The first data of a stream is out. Returns for how many nanoseconds it has been suspended.
