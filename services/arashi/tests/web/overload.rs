@@ -74,6 +74,8 @@ fn what_would_be_late_is_rejected_with_an_honest_wait() {
     assert!(rejected.has(&format!("<strong>{wait} second")), "{}", rejected.body);
     assert!(rejected.has("The search has more requests than"), "{}", rejected.body);
     assert!(rejected.has(">bronze</span>"), "{}", rejected.body);
+    // All of the first may have waited for longer than 1 ms, on a machine that is slow to begin.
+    crowd(&served, 24, |answer| answer.status == 200);
     // Others are answered meanwhile, or after: each kind is a stage of its own.
     assert_eq!(served.logged_in("ada").get("/folders").status, 200);
     assert_balanced(&served);
