@@ -15,6 +15,7 @@ use tamarisk_laws::catalogue::Laws;
 use tamarisk_observe::profile::ProfileOptions;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_protect::{Options, Running};
+use tempfile::{NamedTempFile, TempPath};
 use tokio::net::TcpListener;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -28,13 +29,13 @@ async fn slow_service() -> std::net::SocketAddr {
     support::axum(axum::Router::new().route("/", axum::routing::get(slow))).await
 }
 
-/// The options with a status port whose token stands in a file.
-fn changeable(mut options: Options, name: &str) -> Options {
-    let file = std::env::temp_dir().join(format!("tamarisk-{name}-{}", std::process::id()));
-    std::fs::write(&file, format!("{TOKEN}\n")).unwrap();
+/// The options with a status port whose token stands in a file, which goes when it is dropped.
+fn changeable(mut options: Options) -> (Options, TempPath) {
+    let token = NamedTempFile::new().unwrap().into_temp_path();
+    std::fs::write(&token, format!("{TOKEN}\n")).unwrap();
     options.front.status = Some(any_port());
-    options.front.status_token = Some(TokenSource::File(file));
-    options
+    options.front.status_token = Some(TokenSource::File(token.to_path_buf()));
+    (options, token)
 }
 
 fn url(running: &Running) -> String {
@@ -108,8 +109,8 @@ fn assert_balanced(running: &Running, (served, rejected): (u64, u64)) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn targets_change_over_the_status_port_under_load_and_every_request_is_answered() {
-    let running =
-        tamarisk_protect::start(changeable(options(slow_service().await), "load")).await.unwrap();
+    let (options, _token) = changeable(options(slow_service().await));
+    let running = tamarisk_protect::start(options).await.unwrap();
     let (url, crowd) = (url(&running), Crowd::start(running.local_addr(), 16));
     for round in 0..20 {
         let millis = if round % 2 == 0 { 20 } else { 2000 };
@@ -162,7 +163,8 @@ async fn only_who_has_the_token_changes_anything() {
     assert_eq!(status, "403");
     assert!(text.contains("status_token ="), "{text}");
 
-    let running = tamarisk_protect::start(changeable(open, "token")).await.unwrap();
+    let (open, _token) = changeable(open);
+    let running = tamarisk_protect::start(open).await.unwrap();
     for token in [None, Some(""), Some("wrong"), Some(&TOKEN[1..])] {
         let (status, _) = change(&url(&running), "PATCH", token, body).await;
         assert_eq!(status, "401", "{token:?}");
@@ -181,7 +183,8 @@ async fn what_cannot_be_a_target_is_rejected_whole_with_the_reason() {
     let mut options = options(Recorder::ok().await.address);
     let class = |name: &str| Class { name: name.into(), target: p90(1000), priority: Priority(1) };
     options.upstreams[0].classes = Classes::new(vec![class("default"), class("gold")]).unwrap();
-    let running = tamarisk_protect::start(changeable(options, "wrong")).await.unwrap();
+    let (options, _token) = changeable(options);
+    let running = tamarisk_protect::start(options).await.unwrap();
     for (method, body, status, reason) in [
         ("PATCH", "{", "400", "invalid JSON"),
         ("PATCH", "[]", "422", "not an object"),
@@ -213,7 +216,7 @@ async fn who_has_the_token_switches_the_profile() {
     let folder = std::env::temp_dir().join(format!("tamarisk-switched-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("profile.jsonl");
-    let mut options = changeable(options(slow_service().await), "profile");
+    let (mut options, _token) = changeable(options(slow_service().await));
     options.front.profile =
         Some(ProfileOptions { interval: Duration::from_millis(10), ..ProfileOptions::new(&file) });
     let running = tamarisk_protect::start(options).await.unwrap();
@@ -256,24 +259,23 @@ async fn a_token_that_is_missing_or_weak_stops_the_start() {
 #[tokio::test]
 async fn a_reload_takes_a_new_token_over_and_keeps_the_one_before_if_there_is_none() {
     const NEW: &str = "fedcba9876543210fedcba9876543210";
-    let options = changeable(options(Recorder::ok().await.address), "rotated");
+    let (options, token) = changeable(options(Recorder::ok().await.address));
     let mut running = tamarisk_protect::start(options.clone()).await.unwrap();
     let url = url(&running);
     let allowed = async |token| {
         let body = r#"{"upstream": {"default": {"p90": "1s"}}}"#;
         change(&url, "PATCH", Some(token), body).await.0
     };
-    let Some(TokenSource::File(file)) = &options.front.status_token else { panic!("a file") };
-    std::fs::write(file, NEW).unwrap();
+    std::fs::write(&token, NEW).unwrap();
     assert_eq!([allowed(TOKEN).await, allowed(NEW).await], ["200", "401"], "not read before");
     running.reload(&options);
     assert_eq!([allowed(TOKEN).await, allowed(NEW).await], ["401", "200"]);
     for unfit in ["short", ""] {
-        std::fs::write(file, unfit).unwrap();
+        std::fs::write(&token, unfit).unwrap();
         running.reload(&options);
         assert_eq!(allowed(NEW).await, "200", "{unfit:?} is none");
     }
-    std::fs::remove_file(file).unwrap();
+    token.close().unwrap();
     running.reload(&options);
     assert_eq!(allowed(NEW).await, "200");
 }

@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn what_was_added_is_known_to_the_next_run_to_the_last_bit() {
-        let folder = tempdir("known");
-        let path = folder.join("cells");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cells");
         let cell = numbers(0.1 + 0.2);
         let mut cache = Cache::open(&path).unwrap();
         assert_eq!(cache.get((7, 1)), None);
@@ -85,8 +85,8 @@ mod tests {
 
     #[test]
     fn a_line_that_was_cut_off_is_not_known_and_spoils_no_other() {
-        let folder = tempdir("cut-off");
-        let path = folder.join("cells");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cells");
         let mut cache = Cache::open(&path).unwrap();
         cache.add((1, 1), numbers(0.5), "first").unwrap();
         cache.add((2, 1), numbers(0.25), "second").unwrap();
@@ -100,14 +100,5 @@ mod tests {
             assert_eq!(cache.get((1, 1)), Some(numbers(0.5)), "{cut}");
             assert_eq!(cache.get((3, 1)), Some(numbers(0.75)), "{cut}");
         }
-    }
-
-    /// A new folder of this name.
-    fn tempdir(name: &str) -> std::path::PathBuf {
-        let folder = format!("tamarisk-law-table-{name}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(folder);
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        folder
     }
 }
