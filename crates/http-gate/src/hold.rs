@@ -441,7 +441,7 @@ mod tests {
         rig.hold.ends();
         assert_eq!((rig.accounts().completed, rig.accounts().inside()), (1, 0));
         let changes: Vec<_> = rig.told().into_iter().map(|(change, _)| change).collect();
-        assert_eq!(changes, [Change::FirstData, Change::Suspended, Change::Resumed]);
+        assert_eq!(changes, [Change::FirstData, Change::StreamSuspended, Change::StreamResumed]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -155,8 +155,14 @@ impl Model {
         let (queued, running) = (&mut self.queued[class], &mut self.running[class]);
         match change {
             Change::Dropped | Change::Abandoned => *queued = queued.saturating_sub(1),
-            Change::Parked | Change::Suspended => *running = running.saturating_sub(1),
+            Change::Parked | Change::Suspended | Change::StreamSuspended => {
+                *running = running.saturating_sub(1);
+            }
             Change::Resumed => *running = running.saturating_add(1),
+            Change::StreamResumed => {
+                *running = running.saturating_add(1);
+                self.has_streams = true;
+            }
             Change::FirstData => self.has_streams = true,
             Change::ParkedEnded | Change::Progressed => {}
         }

@@ -74,8 +74,7 @@ pub enum Change {
     Parked,
     /// It ended after it had been parked; it held no place any more.
     ParkedEnded,
-    /// It gave up its place while its caller is waited for, or while it is a stream that sends
-    /// nothing.
+    /// It gave up its place while its caller is waited for; a stream, before its first data.
     Suspended,
     /// It has its place again after it was suspended.
     Resumed,
@@ -85,11 +84,17 @@ pub enum Change {
     /// A stream has had eight more pieces of data since its first. `time` is what these took, less
     /// the time for which it was suspended.
     Progressed,
+    /// A stream that has had its first data gave up its place, while its caller is waited for or
+    /// while it sends nothing.
+    StreamSuspended,
+    /// A stream whose first data is out has its place again after it was suspended. If its first
+    /// data came meanwhile, [`FirstData`](Self::FirstData) is not told.
+    StreamResumed,
 }
 
 impl Change {
     /// All of them. New ones are added at the end: traces name them by their place.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Dropped,
         Self::Abandoned,
         Self::Parked,
@@ -98,6 +103,8 @@ impl Change {
         Self::Resumed,
         Self::FirstData,
         Self::Progressed,
+        Self::StreamSuspended,
+        Self::StreamResumed,
     ];
 }
 

@@ -205,6 +205,14 @@ impl Curve {
         self.set(entered, at, row, State::Gone(took));
     }
 
+    /// What is in flight of the kind in `row` will say nothing, and has left.
+    pub(super) fn forget_row(&mut self, now: f64, row: usize) {
+        let in_flight = |start: &&mut Start| start.row == row && start.state == State::InFlight;
+        for start in self.starts.iter_mut().filter(in_flight) {
+            start.state = State::Gone(now - start.at);
+        }
+    }
+
     /// Sets the state of the request that was sent at `at`: a higher limit sends many at once, and
     /// of those it is the one that came at `entered`.
     fn set(&mut self, entered: Option<f64>, at: f64, row: usize, state: State) {
@@ -490,7 +498,7 @@ mod tests {
         let mut kinds = Kinds::new(&classes);
         let row = kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, 0);
         kinds.row_mut(row).service.measured(1.0, 1.0, true);
-        let mut curve = Curve::new(1);
+        let mut curve = Curve::new(2);
         let mut ends: Vec<f64> = Vec::new();
         let sent: Vec<f64> = sent.collect();
         for (request, at) in sent.iter().enumerate() {
@@ -503,6 +511,20 @@ mod tests {
             curve.on_answer(Some(*at), *at, row, end - at);
         }
         (curve, kinds)
+    }
+
+    #[test]
+    fn streams_in_flight_are_forgotten_when_they_are_known_to_be_streams() {
+        let (mut curve, mut kinds) = seen(8.0, 1, (0..16).map(|request| 0.5 * request as f64));
+        let streams = kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, 7);
+        kinds.row_mut(streams).service.measured(1.0, 1.0, true);
+        for _ in 0..64 {
+            curve.on_start(7.9, 7.9, streams, 80);
+        }
+        let busy = |curve: &mut Curve| curve.busy(8.5, false, &kinds).map(|busy| busy.likely);
+        assert_eq!(busy(&mut curve), None);
+        curve.forget_row(8.0, streams);
+        assert_eq!(busy(&mut curve), Some(1.0));
     }
 
     #[test]

@@ -52,18 +52,28 @@ impl FirstData {
         (of_earlier + ages) / f64::from(self.waiting().max(1))
     }
 
-    pub(super) fn send(&mut self, now: f64) {
-        if self.sent.len() == MOST {
+    /// One is sent at `sent`.
+    pub(super) fn send(&mut self, sent: f64) {
+        let index = self.sent.partition_point(|it| *it <= sent);
+        self.sent.insert(index, sent);
+        if self.sent.len() > MOST {
             self.sent.pop_front();
             self.earlier += 1;
         }
-        self.sent.push_back(now);
+    }
+
+    /// Whether one that was sent at `sent` is among those that may wait for a place.
+    pub(super) fn knows(&self, sent: f64) -> bool {
+        self.index(sent).is_some()
+    }
+
+    fn index(&self, sent: f64) -> Option<usize> {
+        self.sent.iter().position(|it| (it - sent).abs() < ROUNDING)
     }
 
     /// One that was sent at `sent` waits no longer. Returns whether it may have waited for a place.
     pub(super) fn stop(&mut self, sent: f64) -> bool {
-        let index = self.sent.iter().position(|it| (it - sent).abs() < ROUNDING);
-        if index.and_then(|index| self.sent.remove(index)).is_some() {
+        if self.index(sent).and_then(|index| self.sent.remove(index)).is_some() {
             return true;
         }
         let is_earlier = self.earlier > 0 && self.sent.front().is_none_or(|first| sent < *first);

@@ -177,11 +177,11 @@ impl Kind {
         self.waited += (seconds - self.waited) / RECENT;
     }
 
-    /// One that started at `start` holds its place no longer; a stream may have had data.
-    pub(crate) fn stop(&mut self, start: f64, may_flow: bool) {
+    /// One that started at `start` holds its place no longer; a stream has had data, or has not.
+    pub(crate) fn stop(&mut self, start: f64, has_data: bool) {
         self.running = self.running.saturating_sub(1);
         let flowing = self.flowing();
-        if may_flow && flowing > 0 {
+        if has_data && flowing > 0 {
             self.set_flowing(flowing - 1);
         } else {
             self.starts -= start;
@@ -202,8 +202,8 @@ impl Kind {
         self.correct();
     }
 
-    /// Whether a stream had data when it gave its place up is not told, and taken to be so where
-    /// some flow. What that is off by ends here.
+    /// Whether a stream had data when it ended is not known where others have overtaken it, and
+    /// events may outlive their row. What that is off by ends here.
     fn correct(&mut self) {
         self.set_flowing(self.flowing());
         if self.running == self.flowing() {

@@ -70,6 +70,7 @@ use search::{Answered, Mode, Search};
 use service::Answer;
 use sharing::Sharing;
 use stall::Stall;
+use streams::{SLOW, Streams, Tells};
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Change, ClassId, Classes, Concurrency, Decision, Dequeue,
@@ -182,12 +183,13 @@ impl WorkLimit {
         kind.service.unhurried().map_or(0.0, |unhurried| (DUE_SERVICES * unhurried).min(kept))
     }
 
-    /// Seconds of work in the queue that goes before one of the kind in `row`.
+    /// Seconds of work in the queue that goes before one of the kind in `row`. Streams have places
+    /// of their own.
     fn work_ahead(&self, row: usize) -> f64 {
         let kind = self.kinds.row(row);
         let (own, due) = (self.promises.priority(kind), self.due_after(kind));
         let ahead = self.kinds.iter().filter(|(_, kind)| {
-            kind.queued > 0 && {
+            kind.queued > 0 && kind.streams.is_none() && {
                 let priority = self.promises.priority(kind);
                 priority < own || (priority == own && self.due_after(kind) <= due)
             }
@@ -280,19 +282,30 @@ impl WorkLimit {
         }
         let is_stream = kind.streams.is_some();
         self.streams_running += u32::from(is_stream);
-        self.stall.on_start(seconds, backlog.running_total == 0);
         if !is_stream {
-            let in_flight = self.in_flight(backlog) + 1;
-            self.search.on_start(seconds - waited, seconds, row, in_flight);
+            let in_flight = self.in_flight(backlog);
+            self.stall.on_start(seconds, in_flight == 0);
+            self.search.on_start(seconds - waited, seconds, row, in_flight + 1);
         }
     }
 
-    /// One that held a place holds it no longer; a stream may have had data.
-    fn stop(&mut self, row: usize, start: f64, may_flow: bool) {
+    /// One that held a place holds it no longer; a stream has had data, or has not.
+    fn stop(&mut self, row: usize, start: f64, has_data: bool) {
         let kind = self.kinds.row_mut(row);
         let is_stream = kind.streams.is_some();
-        kind.stop(start, may_flow);
+        kind.stop(start, has_data);
         self.streams_running = self.streams_running.saturating_sub(u32::from(is_stream));
+    }
+
+    /// One of the kind in `row` is a stream, which has had data: all of this kind are streams from
+    /// now on.
+    fn become_streams(&mut self, row: usize) -> &mut Streams {
+        let kind = self.kinds.row_mut(row);
+        if kind.streams.is_none() {
+            self.streams_running += kind.running;
+            self.search.forget_row(self.now, row);
+        }
+        kind.streams.get_or_insert_default()
     }
 
     /// Learns from an answer of the kind in `row` that took `took` seconds of service; when it came,
@@ -424,30 +437,34 @@ impl AdmissionLaw for WorkLimit {
                 if let Some(streams) = &mut self.kinds.row_mut(row).streams {
                     streams.stop(start);
                 }
-                self.stop(row, start, true);
+                self.stop(row, start, false);
                 self.search.forget(None, start, row, time);
             }
             Change::Resumed => {
                 let kind = self.kinds.row_mut(row);
-                self.streams_running += u32::from(kind.streams.is_some());
-                match kind.streams {
-                    Some(_) => kind.resume_flowing(),
-                    None => kind.start(start),
+                kind.start(start);
+                if let Some(streams) = &mut kind.streams {
+                    streams.start(start);
+                    self.streams_running += 1;
                 }
+            }
+            Change::StreamSuspended => self.stop(row, start, true),
+            Change::StreamResumed => {
+                self.become_streams(row);
+                self.streams_running += 1;
+                self.kinds.row_mut(row).resume_flowing();
             }
             Change::ParkedEnded => self.kinds.row_mut(row).service.note(time),
             Change::FirstData => {
                 let to_first_data = self.promises.to_first_data(self.kinds.row(row));
+                let streams = self.become_streams(row);
+                let tells = streams.on_first_data(seconds, time, to_first_data);
                 let kind = self.kinds.row_mut(row);
-                if kind.streams.is_none() {
-                    self.streams_running += kind.running;
-                }
-                // All of this kind are streams from now on.
-                let streams = kind.streams.get_or_insert_default();
-                let speaks_for_others = streams.on_first_data(seconds, time, to_first_data);
                 kind.begin_flowing(start);
-                if speaks_for_others {
-                    self.learn(seconds, row, time, None, backlog);
+                match tells {
+                    Tells::Nothing => {}
+                    Tells::OfOthers => self.learn(seconds, row, time, None, backlog),
+                    Tells::LongerThanBefore(mean) => kind.service.restart(mean, f64::from(SLOW)),
                 }
             }
             Change::Progressed => {
@@ -464,15 +481,17 @@ impl AdmissionLaw for WorkLimit {
         let seconds = self.tell(now);
         let entered = Some(seconds - response);
         let start = seconds - took;
-        self.stop(row, start, finished.ending == Ending::Untimed);
         if let Some(streams) = &mut self.kinds.row_mut(row).streams {
             // Without data it says nothing of the time to that.
-            match finished.ending {
-                Ending::Untimed => streams.on_end(seconds, took),
-                Ending::Completed | Ending::Terminated | Ending::Failed => streams.stop(start),
+            let has_data = finished.ending == Ending::Untimed && !streams.is_waiting(start);
+            match has_data {
+                true => streams.on_end(seconds, took),
+                false => streams.stop(start),
             }
+            self.stop(row, start, has_data);
             return;
         }
+        self.stop(row, start, false);
         match finished.ending {
             Ending::Completed => {
                 self.learn(seconds, row, took, entered, backlog);
@@ -556,5 +575,29 @@ impl QueueOrder for WorkLimit {
         let kind = self.kinds.row(self.kinds.find(waiting.class, waiting.kind));
         let after = Duration::try_from_secs_f64(self.due_after(kind));
         waiting.entered + after.unwrap_or(Duration::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamarisk_control::Target;
+
+    use super::*;
+
+    #[test]
+    fn queued_streams_are_no_work_ahead_of_others() {
+        let target = Target::p90(Duration::from_secs(2)).expect("it is a target");
+        let mut law = WorkLimit::new(&Classes::single(target));
+        let queue = |law: &mut WorkLimit, kind, count| {
+            let row = law.kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, kind);
+            law.kinds.row_mut(row).service.restart(0.5, 24.0);
+            law.kinds.row_mut(row).queued = count;
+            row
+        };
+        let streams = queue(&mut law, 1, 20);
+        let others = queue(&mut law, 2, 4);
+        assert_eq!(law.work_ahead(others), 12.0);
+        law.become_streams(streams);
+        assert_eq!(law.work_ahead(others), 2.0);
     }
 }

@@ -33,7 +33,11 @@ const OVERDUE: f64 = 2.0;
 /// the power of this.
 const REFUTED_MAX: u32 = 4;
 /// Where more flow than the known places, and this part of them, these are not all.
-const MORE: u32 = 8;
+const MORE: u32 = 4;
+/// So many in a row that had places and were slow show that it is not chance.
+pub(super) const SLOW: u32 = 4;
+/// Seconds that rounding may be off by.
+const ROUNDING: f64 = 1e-6;
 /// What is usual reaches back over so many streams.
 const RECENT: f64 = 16.0;
 
@@ -51,9 +55,24 @@ pub(crate) struct Streams {
     refuted: u32,
     /// So many waited at once, and it showed that there was room.
     waited: u32,
+    /// What was sent until then may have been more than there were places.
+    doubtful_until: f64,
+    /// So many in a row that had places were slow, and how long these took together.
+    slow: (u32, f64),
     length: f64,
     ended: f64,
     gap: f64,
+}
+
+/// What the first data of a stream tells of the time that it takes where nobody waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Tells {
+    /// It may have waited for a place.
+    Nothing,
+    /// It takes others as long.
+    OfOthers,
+    /// It takes longer than it did: this is the mean.
+    LongerThanBefore(f64),
 }
 
 /// The time to the first data of a kind: the mean where nobody waits, if that is known, and what is
@@ -120,9 +139,17 @@ impl Streams {
         self.first_data.latest().is_some_and(|sent| now - sent > patience)
     }
 
-    /// One is sent.
-    pub(super) fn start(&mut self, now: f64) {
-        self.first_data.send(now);
+    /// One is sent, or was at `sent` and had no place meanwhile.
+    pub(super) fn start(&mut self, sent: f64) {
+        if self.places.is_some_and(|places| self.waiting() + self.flowing >= places) {
+            self.doubtful_until = self.doubtful_until.max(sent);
+        }
+        self.first_data.send(sent);
+    }
+
+    /// Whether one that was sent at `sent` is known to wait for its first data.
+    pub(super) fn is_waiting(&self, sent: f64) -> bool {
+        self.first_data.knows(sent)
     }
 
     /// One that was sent at `sent` waits no longer for its first data.
@@ -130,15 +157,18 @@ impl Streams {
         self.first_data.stop(sent);
     }
 
-    /// One has its first data after `took` seconds. Returns whether that speaks for others, where
-    /// nobody waits for a place.
-    pub(super) fn on_first_data(&mut self, now: f64, took: f64, time: ToFirstData) -> bool {
+    /// One has its first data after `took` seconds.
+    pub(super) fn on_first_data(&mut self, now: f64, took: f64, time: ToFirstData) -> Tells {
         let (usual, sent) = (time.usual(), now - took);
         let (waiting, most) = (self.waiting(), self.waiting_max(now, time));
         let may_have_waited = self.first_data.stop(sent);
         let (overtaken, some_were_late) = self.first_data.overtake(now, sent, usual);
+        let is_slow = took > usual && time.unhurried.is_some();
+        if self.has_own_place(sent) && self.is_slower_by_now(took, is_slow) {
+            return Tells::LongerThanBefore(self.start_anew(waiting));
+        }
         match self.places {
-            Some(places) if some_were_late || self.flowing > places + places / MORE => {
+            Some(places) if some_were_late || self.flowing >= places + places / MORE => {
                 self.places = None;
                 self.refuted = 0;
             }
@@ -150,8 +180,35 @@ impl Streams {
             }
             None => {}
         }
-        let is_known = time.unhurried.is_some() && self.first_data.overtaken(now) == 0;
-        !(may_have_waited && took > usual && is_known)
+        match may_have_waited && is_slow && self.first_data.overtaken(now) == 0 {
+            true => Tells::Nothing,
+            false => Tells::OfOthers,
+        }
+    }
+
+    /// Whether one that was sent at `sent` had a place, as far as is known: it was sent to a place
+    /// that was free, or none has ended since.
+    fn has_own_place(&self, sent: f64) -> bool {
+        match self.places {
+            Some(_) => sent > self.doubtful_until + ROUNDING,
+            None => self.ended <= sent + ROUNDING,
+        }
+    }
+
+    /// Counts one with a place of its own. Whether so many in a row were slow that this is no chance.
+    fn is_slower_by_now(&mut self, took: f64, is_slow: bool) -> bool {
+        let (count, seconds) = self.slow;
+        self.slow = if is_slow { (count + 1, seconds + took) } else { (0, 0.0) };
+        self.slow.0 == SLOW
+    }
+
+    /// Forgets the places. Returns how long the recent ones took, on average.
+    fn start_anew(&mut self, waiting: u32) -> f64 {
+        let (count, seconds) = std::mem::take(&mut self.slow);
+        self.places = None;
+        self.refuted = 0;
+        self.waited = waiting;
+        seconds / f64::from(count)
     }
 
     /// A look at those that wait.
@@ -170,7 +227,10 @@ impl Streams {
         } else if now >= self.full_until {
             self.refuted = (self.refuted + 1).min(REFUTED_MAX);
         }
-        self.places = Some(places);
+        if self.places != Some(places) {
+            self.places = Some(places);
+            self.doubtful_until = now;
+        }
         self.waited = 0;
         let lengths = f64::from(1 << self.refuted);
         self.full_until = now + lengths * self.length.max(time.promise);
@@ -181,7 +241,8 @@ impl Streams {
         let weight = if self.ended == 0.0 { 1.0 } else { 1.0 / RECENT };
         self.length += weight * (service - self.length);
         if self.ended > 0.0 {
-            let gap = now - self.ended;
+            // Before that one began, none may have been there.
+            let gap = (now - self.ended).min(service);
             let weight = if self.gap == 0.0 { 1.0 } else { 1.0 / RECENT };
             self.gap += weight * (gap - self.gap);
         }
@@ -191,12 +252,15 @@ impl Streams {
     /// How long one more waits that finds `queued` before it, if that is known. While all places are
     /// taken and none has ended, the next end is as far away as the promise.
     pub(super) fn wait(&self, now: f64, queued: u32, promise: f64) -> Option<f64> {
+        // Else it waits until others have data, not until they end.
+        let waits_for_end =
+            self.places.is_some() || self.waiting() + self.flowing >= self.pace.most(now);
         let ahead = f64::from(queued + self.waiting());
         let is_full = now < self.full_until;
         match (self.gap > 0.0, is_full) {
-            (true, _) => Some(ahead * self.gap),
+            (true, _) if waits_for_end => Some(ahead * self.gap),
             (false, true) => Some(ahead * promise),
-            (false, false) => None,
+            _ => None,
         }
     }
 }
@@ -232,7 +296,8 @@ mod tests {
         streams.flowing -= 1;
         streams.on_end(1.7, 1.0);
         assert!(!streams.may_start(1.7, QUICK), "it goes to the one that waits");
-        assert!(!streams.on_first_data(1.8, 0.8, QUICK), "it has waited for its place");
+        let waited = streams.on_first_data(1.8, 0.8, QUICK);
+        assert_eq!(waited, Tells::Nothing, "it has waited for its place");
         streams.flowing += 1;
         assert!(!streams.may_start(1.8, QUICK));
     }
@@ -244,7 +309,7 @@ mod tests {
         streams.observe(1.6, QUICK);
         assert!(!streams.may_start(1.6, QUICK));
         streams.start(1.7);
-        assert!(streams.on_first_data(1.75, 0.05, QUICK));
+        assert_eq!(streams.on_first_data(1.75, 0.05, QUICK), Tells::OfOthers);
         assert!(streams.may_start(1.75, QUICK));
         assert_eq!(streams.waiting(), 0, "it is not counted any more");
     }
@@ -298,6 +363,17 @@ mod tests {
         streams.start(1.0);
         streams.observe(10.0, QUICK);
         assert_eq!(streams.places, None);
+    }
+
+    #[test]
+    fn a_night_without_streams_is_no_wait_for_one_to_end() {
+        let mut streams = flowing(3);
+        streams.places = Some(3);
+        streams.on_end(10.0, 9.0);
+        streams.on_end(11.0, 9.0);
+        streams.on_end(30_000.0, 5.0);
+        let wait = streams.wait(30_000.0, 1, 2.0);
+        assert!(wait.is_some_and(|wait| (1.0..=2.0).contains(&wait)), "{wait:?}");
     }
 
     #[test]

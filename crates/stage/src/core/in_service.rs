@@ -36,6 +36,8 @@ pub(crate) struct Served {
     pub(crate) kind: u64,
     pub(crate) started: Timestamp,
     pub(crate) place: Place,
+    /// It is a stream, whose first data is out.
+    pub(crate) has_data: bool,
     /// How long it was suspended before, in nanoseconds.
     pub(crate) suspended: u64,
 }
@@ -73,7 +75,8 @@ impl InService {
     #[inline]
     pub(crate) fn begin(&mut self, now: Timestamp, meta: &EventMetadata) -> ServiceSlot {
         let EventMetadata { class, kind, .. } = *meta;
-        let served = Served { class, kind, started: now, place: Place::Held, suspended: 0 };
+        let place = Place::Held;
+        let served = Served { class, kind, started: now, place, has_data: false, suspended: 0 };
         if let Some(index) = self.free.pop() {
             self.slots[index as usize] = Some(served);
             return ServiceSlot(index);

@@ -170,11 +170,7 @@ impl<T: Item> Core<T> {
 
     /// Records the end of events that ran.
     pub(crate) fn finish(&self, now: Timestamp, events: &[Begun], ended: Ended) {
-        let mut state = self.lock();
-        state.running_changes(now);
-        state.finish(now, events, ended);
-        state.follow_law();
-        self.dispatch(state, now, 0);
+        self.change(now, |state| state.finish(now, events, ended));
     }
 
     /// Records the end of an event that ran under a permit.
@@ -185,48 +181,39 @@ impl<T: Item> Core<T> {
         begun: &Begun,
         ended: Ended,
     ) {
-        let mut state = self.lock();
-        state.running_changes(now);
-        state.finish_served(now, slot, begun, ended);
-        state.follow_law();
-        self.dispatch(state, now, 0);
+        self.change(now, |state| state.finish_served(now, slot, begun, ended));
     }
 
     /// A running event waits for its caller, or is a stream that has nothing to send.
     pub(crate) fn suspend(&self, slot: ServiceSlot) {
         let now = self.clock.now();
-        let mut state = self.lock();
-        state.running_changes(now);
-        state.suspend(now, slot);
-        state.follow_law();
-        self.dispatch(state, now, 0);
+        self.change(now, |state| state.suspend(now, slot));
     }
 
     /// A suspended event goes on.
     pub(crate) fn resume(&self, slot: ServiceSlot) {
         let now = self.clock.now();
-        let mut state = self.lock();
-        state.running_changes(now);
-        state.resume(now, slot);
-        state.follow_law();
-        self.dispatch(state, now, 0);
+        self.change(now, |state| state.resume(now, slot));
     }
 
     /// The first data of a stream is out. Returns for how many nanoseconds it has been suspended.
     pub(crate) fn first_data(&self, now: Timestamp, slot: ServiceSlot) -> u64 {
-        let mut state = self.lock();
-        let suspended = state.first_data(now, slot);
-        state.follow_law();
-        self.dispatch(state, now, 0);
-        suspended
+        self.change(now, |state| state.first_data(now, slot))
     }
 
     /// More data of a stream is out, whose first was out at `answered`.
     pub(crate) fn progressed(&self, now: Timestamp, slot: ServiceSlot, answered: Timestamp) {
+        self.change(now, |state| state.progressed(now, slot, answered));
+    }
+
+    /// What runs changes, and others may start.
+    fn change<R>(&self, now: Timestamp, change: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.lock();
-        state.progressed(now, slot, answered);
+        state.running_changes(now);
+        let changed = change(&mut state);
         state.follow_law();
         self.dispatch(state, now, 0);
+        changed
     }
 
     /// Starts what may start, where an event has queued beside a free place.

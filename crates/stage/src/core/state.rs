@@ -222,7 +222,8 @@ impl<T: Item> State<T> {
     /// unless too many are suspended.
     pub(super) fn suspend(&mut self, now: Timestamp, slot: ServiceSlot) {
         if let Some(served) = self.in_service.suspend(now, slot) {
-            let moved = moved(&served, Change::Suspended, served.service(now));
+            let change = if served.has_data { Change::StreamSuspended } else { Change::Suspended };
+            let moved = moved(&served, change, served.service(now));
             self.ledger.release_place(moved.class, WithoutPlace::Suspended);
             self.tell_moved(now, &moved);
         }
@@ -231,7 +232,8 @@ impl<T: Item> State<T> {
     /// A suspended event goes on, without queueing.
     pub(super) fn resume(&mut self, now: Timestamp, slot: ServiceSlot) {
         if let Some(served) = self.in_service.resume(now, slot) {
-            let moved = moved(&served, Change::Resumed, served.service(now));
+            let change = if served.has_data { Change::StreamResumed } else { Change::Resumed };
+            let moved = moved(&served, change, served.service(now));
             self.ledger.retake_place(moved.class, WithoutPlace::Suspended);
             self.tell_moved(now, &moved);
         }
@@ -239,8 +241,10 @@ impl<T: Item> State<T> {
 
     /// The first data of a stream is out. Returns for how many nanoseconds it has been suspended.
     pub(super) fn first_data(&mut self, now: Timestamp, slot: ServiceSlot) -> u64 {
-        let served = *self.in_service.get_mut(slot);
-        // What has no place, the law knows nothing more of.
+        let served = self.in_service.get_mut(slot);
+        served.has_data = true;
+        let served = *served;
+        // What has no place, the law is told nothing of until it has one.
         if served.place == Place::Held {
             self.tell_moved(now, &moved(&served, Change::FirstData, served.service(now)));
         }

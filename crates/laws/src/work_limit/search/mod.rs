@@ -313,6 +313,11 @@ impl Search {
         }
     }
 
+    /// Requests of the kind in `row` are no measure of the workers any more.
+    pub(super) fn forget_row(&mut self, now: f64, row: usize) {
+        self.curve.forget_row(now, row);
+    }
+
     fn end_window_if_due(&mut self, now: f64, kinds: &mut Kinds, promises: &Promises) {
         /// Windows are at least this long: answers that come in bursts say nothing of a rate.
         const LENGTH_MIN: f64 = 0.1;

@@ -102,7 +102,7 @@ async fn a_stream_is_answered_by_its_first_data_and_keeps_its_place() {
     stream.complete();
     assert_eq!(law.script().services, [[1040 * MS, 40 * MS]]);
     assert_eq!(law.script().moves[0].time, 40 * MS);
-    assert_eq!(changes(&law), [Change::FirstData, Change::Suspended, Change::Resumed]);
+    assert_eq!(changes(&law), [Change::FirstData, Change::StreamSuspended, Change::StreamResumed]);
     let seen = gate.observe().classes[0].response.unwrap();
     assert!(seen.max < 45 * MS, "{seen:?}");
 }
@@ -127,11 +127,15 @@ async fn progress_is_told_once_after_the_first_data_and_only_of_what_holds_its_p
     stream.progressed();
     let told = law.script().moves.clone();
     let times: Vec<_> = told.iter().map(|moved| (moved.change, moved.time)).collect();
-    let pause = |time| [(Change::Suspended, time), (Change::Resumed, time)];
-    let expected = [(Change::FirstData, 40 * MS), (Change::Progressed, 80 * MS)];
-    let [first, progressed] = expected;
-    let [early, late] = [pause(Duration::ZERO), pause(70 * MS)];
-    assert_eq!(times, [early[0], early[1], first, late[0], late[1], progressed]);
+    let expected = [
+        (Change::Suspended, Duration::ZERO),
+        (Change::Resumed, Duration::ZERO),
+        (Change::FirstData, 40 * MS),
+        (Change::StreamSuspended, 70 * MS),
+        (Change::StreamResumed, 70 * MS),
+        (Change::Progressed, 80 * MS),
+    ];
+    assert_eq!(times, expected);
     stream.complete();
 
     law.script().moves.clear();
@@ -141,7 +145,7 @@ async fn progress_is_told_once_after_the_first_data_and_only_of_what_holds_its_p
     suspended.progressed();
     suspended.resume();
     suspended.progressed();
-    assert_eq!(changes(&law), [Change::FirstData, Change::Suspended, Change::Resumed]);
+    assert_eq!(changes(&law), [Change::FirstData, Change::StreamSuspended, Change::StreamResumed]);
     suspended.complete();
 
     law.script().moves.clear();
@@ -173,6 +177,8 @@ async fn a_pause_before_the_first_data_is_not_part_of_the_answer() {
     advance(100 * MS).await;
     stream.complete();
     assert_eq!(law.script().services, [[140 * MS, 40 * MS]]);
+    let before = [Change::Suspended, Change::Resumed, Change::Suspended];
+    assert_eq!(changes(&law), [&before[..], &[Change::StreamResumed]].concat());
 }
 
 #[tokio::test(start_paused = true)]
