@@ -117,6 +117,10 @@ const MECHANISMS: &[Mechanism] = &[
         name: "no more streams are sent than bring out more",
         off: &[("stream_pace.rs", "FOLLOWS", "-1e9")],
     },
+    Mechanism {
+        name: "first data that takes longer than before is no want of places",
+        off: &[("streams.rs", "SLOW", "u32::MAX")],
+    },
 ];
 
 /// A number that a situation came to, for each seed.

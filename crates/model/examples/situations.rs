@@ -41,7 +41,7 @@ use Bar::{AtLeast, AtMost};
 
 const REJECTED: &str = "rejected";
 
-const ROWS: [Row; 50] = [
+const ROWS: [Row; 51] = [
     row("idle-app-15", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-30", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-route", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
@@ -72,6 +72,9 @@ const ROWS: [Row; 50] = [
     }),
     row("shared-streams", "ended ÷ capacity, begun in time", AtLeast(0.85), |seen| {
         seen.from(60.0, 360.0).streamed_per_second() / 0.894
+    }),
+    row("longer-first-data", "rejected, from 120 s after", AtMost(0.01), |seen| {
+        seen.from(180.0, 300.0).rejected()
     }),
     row("calm-shared-streams", "in time of asked", AtLeast(0.95), |seen| {
         seen.from(0.0, 300.0).in_time_of_asked()

@@ -111,6 +111,8 @@ pub struct WorkLimit {
     /// So many answers are in that share.
     reach_answers: f64,
     streams_running: u32,
+    /// When the last stream ended, of any kind.
+    last_stream_end: f64,
     /// The first instant that it was told, from which seconds are counted.
     began: Option<Timestamp>,
     /// The instant that it was told last, in seconds.
@@ -141,6 +143,7 @@ impl WorkLimit {
             out_of_reach: 0.0,
             reach_answers: 0.0,
             streams_running: 0,
+            last_stream_end: 0.0,
             began: None,
             now: 0.0,
         }
@@ -457,8 +460,9 @@ impl AdmissionLaw for WorkLimit {
             Change::ParkedEnded => self.kinds.row_mut(row).service.note(time),
             Change::FirstData => {
                 let to_first_data = self.promises.to_first_data(self.kinds.row(row));
+                let last_end = self.last_stream_end;
                 let streams = self.become_streams(row);
-                let tells = streams.on_first_data(seconds, time, to_first_data);
+                let tells = streams.on_first_data(seconds, time, to_first_data, last_end);
                 let kind = self.kinds.row_mut(row);
                 kind.begin_flowing(start);
                 match tells {
@@ -489,6 +493,7 @@ impl AdmissionLaw for WorkLimit {
                 false => streams.stop(start),
             }
             self.stop(row, start, has_data);
+            self.last_stream_end = seconds;
             return;
         }
         self.stop(row, start, false);

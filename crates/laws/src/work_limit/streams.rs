@@ -4,8 +4,9 @@
 //! had a place for it: one whose first data does not come waits there (`first_data.rs`). So the
 //! places of an upstream need no search: as many as flow while one waits. From then on the next
 //! one is sent when one has ended, for what waits in the upstream cannot be withdrawn when it is
-//! late; and one more now and then, to see whether there are more places. Where there are no
-//! places, what the streams send shows how many are of use (`stream_pace.rs`).
+//! late; and one more now and then, to see whether there are more places. First data that takes
+//! longer than before is told from a wait by the ends of others: without one no place is freed.
+//! Where there are no places, what the streams send shows how many are of use (`stream_pace.rs`).
 
 use super::first_data::FirstData;
 use super::stream_pace::StreamPace;
@@ -55,8 +56,6 @@ pub(crate) struct Streams {
     refuted: u32,
     /// So many waited at once, and it showed that there was room.
     waited: u32,
-    /// What was sent until then may have been more than there were places.
-    doubtful_until: f64,
     /// So many in a row that had places were slow, and how long these took together.
     slow: (u32, f64),
     length: f64,
@@ -141,9 +140,6 @@ impl Streams {
 
     /// One is sent, or was at `sent` and had no place meanwhile.
     pub(super) fn start(&mut self, sent: f64) {
-        if self.places.is_some_and(|places| self.waiting() + self.flowing >= places) {
-            self.doubtful_until = self.doubtful_until.max(sent);
-        }
         self.first_data.send(sent);
     }
 
@@ -157,14 +153,22 @@ impl Streams {
         self.first_data.stop(sent);
     }
 
-    /// One has its first data after `took` seconds.
-    pub(super) fn on_first_data(&mut self, now: f64, took: f64, time: ToFirstData) -> Tells {
+    /// One has its first data after `took` seconds; the last end of a stream, of any kind, was at
+    /// `last_end`.
+    pub(super) fn on_first_data(
+        &mut self,
+        now: f64,
+        took: f64,
+        time: ToFirstData,
+        last_end: f64,
+    ) -> Tells {
         let (usual, sent) = (time.usual(), now - took);
         let (waiting, most) = (self.waiting(), self.waiting_max(now, time));
         let may_have_waited = self.first_data.stop(sent);
         let (overtaken, some_were_late) = self.first_data.overtake(now, sent, usual);
         let is_slow = took > usual && time.unhurried.is_some();
-        if self.has_own_place(sent) && self.is_slower_by_now(took, is_slow) {
+        // No place became free for it where none has ended since: it had one of its own.
+        if last_end <= sent + ROUNDING && self.is_slower_by_now(took, is_slow) {
             return Tells::LongerThanBefore(self.start_anew(waiting));
         }
         match self.places {
@@ -183,15 +187,6 @@ impl Streams {
         match may_have_waited && is_slow && self.first_data.overtaken(now) == 0 {
             true => Tells::Nothing,
             false => Tells::OfOthers,
-        }
-    }
-
-    /// Whether one that was sent at `sent` had a place, as far as is known: it was sent to a place
-    /// that was free, or none has ended since.
-    fn has_own_place(&self, sent: f64) -> bool {
-        match self.places {
-            Some(_) => sent > self.doubtful_until + ROUNDING,
-            None => self.ended <= sent + ROUNDING,
         }
     }
 
@@ -227,10 +222,7 @@ impl Streams {
         } else if now >= self.full_until {
             self.refuted = (self.refuted + 1).min(REFUTED_MAX);
         }
-        if self.places != Some(places) {
-            self.places = Some(places);
-            self.doubtful_until = now;
-        }
+        self.places = Some(places);
         self.waited = 0;
         let lengths = f64::from(1 << self.refuted);
         self.full_until = now + lengths * self.length.max(time.promise);
@@ -278,7 +270,7 @@ mod tests {
         for index in 0..count {
             let sent = f64::from(index) / 10.0;
             streams.start(sent);
-            streams.on_first_data(sent + 0.05, 0.05, QUICK);
+            streams.on_first_data(sent + 0.05, 0.05, QUICK, 0.0);
             streams.flowing += 1;
         }
         streams
@@ -296,7 +288,7 @@ mod tests {
         streams.flowing -= 1;
         streams.on_end(1.7, 1.0);
         assert!(!streams.may_start(1.7, QUICK), "it goes to the one that waits");
-        let waited = streams.on_first_data(1.8, 0.8, QUICK);
+        let waited = streams.on_first_data(1.8, 0.8, QUICK, 1.7);
         assert_eq!(waited, Tells::Nothing, "it has waited for its place");
         streams.flowing += 1;
         assert!(!streams.may_start(1.8, QUICK));
@@ -309,7 +301,7 @@ mod tests {
         streams.observe(1.6, QUICK);
         assert!(!streams.may_start(1.6, QUICK));
         streams.start(1.7);
-        assert_eq!(streams.on_first_data(1.75, 0.05, QUICK), Tells::OfOthers);
+        assert_eq!(streams.on_first_data(1.75, 0.05, QUICK, 0.0), Tells::OfOthers);
         assert!(streams.may_start(1.75, QUICK));
         assert_eq!(streams.waiting(), 0, "it is not counted any more");
     }
@@ -334,7 +326,7 @@ mod tests {
             let mut streams = flowing(3);
             streams.start(1.0);
             streams.start(1.7);
-            streams.on_first_data(1.75, 0.05, QUICK);
+            streams.on_first_data(1.75, 0.05, QUICK, 0.0);
             streams.flowing += 1;
             streams
         };
@@ -352,7 +344,7 @@ mod tests {
         let mut streams = flowing(3);
         streams.start(1.0);
         streams.start(1.01);
-        streams.on_first_data(1.8, 0.79, QUICK);
+        streams.on_first_data(1.8, 0.79, QUICK, 0.0);
         assert_eq!(streams.waiting(), 1);
     }
 
@@ -386,7 +378,7 @@ mod tests {
         streams.stop(1.0);
         streams.stop(100.0);
         assert_eq!(streams.waiting(), 98);
-        streams.on_first_data(100.0, 1.0, QUICK);
+        streams.on_first_data(100.0, 1.0, QUICK, 0.0);
         assert_eq!(streams.waiting(), 0);
     }
 }
