@@ -103,7 +103,7 @@ const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism {
         name: "a stream that is overtaken waits for no place",
-        off: &[("first_data.rs", "ROUNDING", "f64::INFINITY")],
+        off: &[("first_data.rs", "ORDERED", "f64::INFINITY")],
     },
     Mechanism {
         name: "streams wait longer by chance where their first data takes long",

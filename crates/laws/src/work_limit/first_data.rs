@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// Of so many streams at most it is known when they were sent.
 const MOST: usize = 64;
 /// Seconds that rounding may be off by.
-const ROUNDING: f64 = 1e-6;
+pub(super) const ROUNDING: f64 = 1e-6;
 /// What was sent within so many seconds may come to the upstream in another order.
 const ORDERED: f64 = 0.05;
 /// Seconds after which it may be otherwise that streams wait for something to happen.

@@ -8,7 +8,7 @@
 //! longer than before is told from a wait by the ends of others: without one no place is freed.
 //! Where there are no places, what the streams send shows how many are of use (`stream_pace.rs`).
 
-use super::first_data::FirstData;
+use super::first_data::{FirstData, ROUNDING};
 use super::stream_pace::StreamPace;
 
 /// Streams that wait for their first data for longer than usual, and for longer than this share
@@ -37,8 +37,6 @@ const REFUTED_MAX: u32 = 4;
 const MORE: u32 = 4;
 /// So many in a row that had places and were slow show that it is not chance.
 pub(super) const SLOW: u32 = 4;
-/// Seconds that rounding may be off by.
-const ROUNDING: f64 = 1e-6;
 /// What is usual reaches back over so many streams.
 const RECENT: f64 = 16.0;
 
