@@ -13,7 +13,7 @@ use ::axum::http::StatusCode;
 use ::axum::response::IntoResponse;
 use ::axum::routing::any;
 use parking_lot::Mutex;
-use support::{OneByOne, axum, exchange, proxy, read_until, within};
+use support::{OneByOne, axum, exchange, proxy, read_until, streaming_proxy, within};
 use tamarisk_control::{AdmissionLaw, Arrival, Backlog, Change, Decision, Moved, Timestamp};
 use tamarisk_stage::{Gate, StageBuilder};
 use tokio::io::AsyncWriteExt;
@@ -108,4 +108,21 @@ async fn an_error_is_not_the_first_data_of_a_stream() {
         assert!(exchange(address, request).await.contains("one"));
         assert_eq!(*notes.0.lock(), expected, "{status}");
     }
+}
+
+#[tokio::test]
+async fn a_stream_whose_request_comes_in_pieces_waits_for_its_place_after_them() {
+    let router = Router::new().fallback(any(async |_request: Bytes| {
+        ([("content-type", "text/event-stream")], "data: one\n\n")
+    }));
+    let notes = Notes::default();
+    let gate = StageBuilder::new("noted").workers(4).law(notes.clone()).gate().unwrap();
+    let (address, _drain) = streaming_proxy(axum(router).await, &gate).await;
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(b"POST /chat HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n").await.unwrap();
+    within(runs(&gate, 0, 1)).await;
+    client.write_all(b"ping").await.unwrap();
+    within(read_until(&mut client, "one\n\n")).await;
+    within(runs(&gate, 0, 0)).await;
+    assert_eq!(*notes.0.lock(), [Change::Suspended, Change::Resumed, Change::FirstData]);
 }
