@@ -56,16 +56,16 @@ impl<W: Watch> Run<'_, W> {
         } else {
             job.recorded as f64
         };
-        let work = work * times;
-        match &stage.stretch {
-            None => work,
-            Some(stretch) => work * stretch.value(self.now),
-        }
+        stage.stretched(self.now, work * times)
     }
 
     fn at_first_step(&self, id: u32) -> bool {
-        let Job { at_entry, stage, request_type, step, .. } = self.jobs[id];
-        at_entry && step == self.plan.stages[stage as usize].first_step[request_type as usize]
+        self.jobs[id].at_entry && self.at_first_step_of_stage(id)
+    }
+
+    fn at_first_step_of_stage(&self, id: u32) -> bool {
+        let Job { stage, request_type, step, .. } = self.jobs[id];
+        step == self.plan.stages[stage as usize].first_step[request_type as usize]
     }
 
     pub(super) fn schedule(&mut self, resource: u32) {
@@ -103,13 +103,11 @@ impl<W: Watch> Run<'_, W> {
 
     #[inline]
     fn next_step(&mut self, id: u32) {
-        let job = &mut self.jobs[id];
-        if self.plan.steps[job.step as usize].is_last {
+        if self.plan.steps[self.jobs[id].step as usize].is_last {
             self.finish_stage(id);
         } else {
-            let is_first = self.plan.stages[job.stage as usize].first_step
-                [job.request_type as usize]
-                == job.step;
+            let is_first = self.at_first_step_of_stage(id);
+            let job = &mut self.jobs[id];
             job.step += 1;
             if is_first && job.first_data < self.now && job.phase == Phase::Running {
                 self.stages[job.stage as usize].progressed(self.now, job);

@@ -58,8 +58,7 @@ impl<W: Watch> Run<'_, W> {
         if let Some(first_data) =
             request_type.and_then(|request_type| request_type.first_data.as_ref())
         {
-            let times = stage.stretch.as_ref().map_or(1.0, |stretch| stretch.value(self.now));
-            let time = round(times * first_data.sample(&mut job.draws));
+            let time = round(stage.stretched(self.now, first_data.sample(&mut job.draws)));
             let at = stage.pauses.after(self.now, time);
             job.first_data = at;
             self.at(at, Event::FirstData(id));

@@ -30,7 +30,7 @@ pub(in crate::sim) struct StagePlan {
     pub(in crate::sim) line_of_type: Box<[usize]>,
     /// The priority of each line, most important first.
     pub(in crate::sim) level_of_line: Box<[usize]>,
-    pub(in crate::sim) stretch: Option<Curve>,
+    stretch: Option<Curve>,
     /// While these last, its work stands still.
     pub(in crate::sim) pauses: Intervals,
     /// What is special about what stands behind it.
@@ -105,6 +105,14 @@ pub(in crate::sim) enum StepResource {
 }
 
 impl StagePlan {
+    /// How long work takes at `now` that takes `nanos` where nothing makes it slow.
+    pub(in crate::sim) fn stretched(&self, now: u64, nanos: f64) -> f64 {
+        match &self.stretch {
+            None => nanos,
+            Some(stretch) => nanos * stretch.value(now),
+        }
+    }
+
     pub(super) fn new(
         stage: &Stage,
         scenario: &Scenario,
