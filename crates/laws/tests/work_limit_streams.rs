@@ -247,3 +247,22 @@ fn while_a_stream_flows_a_lull_is_no_pause() {
         }
     }
 }
+
+#[test]
+fn what_ends_without_data_leaves_those_that_flow_where_they_are() {
+    let mut rig = Rig::new();
+    for _ in 0..4 {
+        assert!(rig.streams(50, 100_000));
+        rig.passes(rig.now + 200);
+    }
+    for _ in 0..4 {
+        let sent = rig.now;
+        assert!(rig.sends());
+        rig.passes(rig.now + 100);
+        // Its answer is no stream, and pauses.
+        rig.ends(STREAM, sent, Ending::Untimed);
+    }
+    assert!(rig.sends());
+    rig.passes(rig.now + 1500);
+    assert!(!rig.may_start(), "four flow, and one waits");
+}
