@@ -5,7 +5,7 @@
 
 #![allow(clippy::disallowed_macros, reason = "it says what it wrote")]
 
-#[path = "../tests/fair_figures/mod.rs"]
+#[path = "../tests/it/fair_figures/mod.rs"]
 mod fair_figures;
 
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //! cargo run --release -p tamarisk-model --example fair07 -- out/figures
 //! ```
 
-#[path = "../tests/fair07/figures/mod.rs"]
+#[path = "../tests/it/fair07/figures/mod.rs"]
 mod figures;
 
 use std::path::PathBuf;

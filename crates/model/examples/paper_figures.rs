@@ -4,15 +4,15 @@
 //! cargo run --release -p tamarisk-model --example paper_figures -- docs/figures
 //! ```
 
-#[path = "../tests/papers/arashi.rs"]
+#[path = "../tests/it/papers/arashi.rs"]
 mod arashi;
-#[path = "../tests/papers/chart.rs"]
+#[path = "../tests/it/papers/chart.rs"]
 mod chart;
-#[path = "../tests/papers/course.rs"]
+#[path = "../tests/it/papers/course.rs"]
 mod course;
-#[path = "../tests/papers/degradation.rs"]
+#[path = "../tests/it/papers/degradation.rs"]
 mod degradation;
-#[path = "../tests/papers/termination.rs"]
+#[path = "../tests/it/papers/termination.rs"]
 mod termination;
 
 use std::path::PathBuf;

@@ -6,7 +6,7 @@
 
 #![allow(clippy::disallowed_macros, reason = "it prints a table")]
 
-#[path = "../tests/laws/width.rs"]
+#[path = "../tests/it/laws/width.rs"]
 mod width;
 
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! A process without a descriptor left; alone in its own.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::convert::Infallible;

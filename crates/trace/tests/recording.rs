@@ -1,7 +1,7 @@
 //! Traces as files: what is written, what is read, and what is noticed.
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
-#[path = "../../laws/tests/every_ability/mod.rs"]
+#[path = "../../laws/tests/it/every_ability/mod.rs"]
 mod every_ability;
 
 use std::path::{Path, PathBuf};

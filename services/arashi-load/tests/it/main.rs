@@ -1,0 +1,9 @@
+//! Every integration test of the crate, in one binary: linking one for each file takes minutes.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
+
+mod load;
+mod prepare;
+mod real;
+mod walk;
+mod webmail;
