@@ -28,28 +28,32 @@ enum Chore {
     /// Everything that CI checks: tools, tidy, map, fmt, deny, lint, features, units, fuzz, models, docs, tables
     Test,
     /// What needs no outside tools: tidy, map, fmt, lint, and the unit tests inside of `src`
-    Quick,
+    Quick {
+        /// Of this crate alone, with its integration tests, such as `tamarisk-stage`
+        #[arg(short, long, value_name = "CRATE")]
+        package: Option<String>,
+    },
     /// Install the outside tools that the tests need (Debian)
     Tools,
-    /// Circles of imports, sizes of folders, names of types given twice, the version of Rust, the map
+    /// Circles of imports, sizes of folders, names of types given twice, the version of Rust, the list of files
     Tidy {
         /// Lower the numbers of xtask/tidy-allowed.txt to what there is
         #[arg(long)]
         lower: bool,
     },
-    /// Write the map in ARCHITECTURE.md anew: a line for each source file
+    /// Write docs/generated/FILES.md anew: a line for each source file
     Map,
     /// The code is formatted
     Fmt,
     /// Clippy finds nothing, with warnings denied
     Lint,
-    /// Licenses, sources and versions of dependencies are those that deny.toml allows
+    /// Licenses, sources and versions of dependencies are those that deny.toml allows, and none has a known vulnerability
     Deny,
     /// Each feature alone, and none, compiles
     Features,
     /// All tests, the documentation's examples included
     Units,
-    /// The fuzz targets compile
+    /// Each fuzz target runs for some seconds
     Fuzz,
     /// Every interleaving of what is lock-free, by model checking
     Models,
@@ -57,9 +61,9 @@ enum Chore {
     Docs,
     /// Write docs/CONFIG.md, docs/CLI.md and docs/schema anew
     Config,
-    /// The quick set of docs/LAWS-TABLES.md is what the laws do
+    /// The quick set of docs/generated/LAWS-TABLES.md is what the laws do
     Tables {
-        /// Run the laws whose rows have another key, and write the tables of docs/LAWS.md and docs/LAWS-TABLES.md anew
+        /// Run the laws whose rows have another key, and write the tables of docs/LAWS.md and docs/generated/LAWS-TABLES.md anew
         #[arg(long)]
         all: bool,
         /// The same, but run all laws (an hour)
@@ -91,7 +95,9 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Test => {
             tools::install_missing()?;
             shape(workspace)?;
-            steps::run(&[steps::FMT, steps::DENY, steps::LINT])?;
+            steps::run(&[steps::FMT, steps::DENY])?;
+            steps::advisories()?;
+            steps::run(&[steps::LINT])?;
             features::check()?;
             steps::run(&[steps::UNITS, steps::DOCTESTS])?;
             steps::fuzz()?;
@@ -99,9 +105,13 @@ fn run(chore: Chore) -> Result<()> {
             eprintln!("xtask: all checks passed");
             Ok(())
         }
-        Chore::Quick => {
+        Chore::Quick { package } => {
             shape(workspace)?;
-            steps::run(&[steps::FMT, steps::LINT, steps::INSIDE])
+            steps::run(&[steps::FMT])?;
+            match package {
+                Some(package) => steps::of_crate(&package),
+                None => steps::run(&[steps::LINT, steps::INSIDE]),
+            }
         }
         Chore::Tools => tools::install_missing(),
         Chore::Tidy { lower: false } => shape(workspace),
@@ -109,7 +119,10 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Map => map::write(workspace),
         Chore::Fmt => steps::run(&[steps::FMT]),
         Chore::Lint => steps::run(&[steps::LINT]),
-        Chore::Deny => steps::run(&[steps::DENY]),
+        Chore::Deny => {
+            steps::run(&[steps::DENY])?;
+            steps::advisories()
+        }
         Chore::Features => features::check(),
         Chore::Units => steps::run(&[steps::UNITS, steps::DOCTESTS]),
         Chore::Fuzz => steps::fuzz(),

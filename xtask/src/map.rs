@@ -1,5 +1,5 @@
-//! The map in ARCHITECTURE.md: a line for each source file, taken from the first sentence of the file;
-//! and whether the paths that the page names are there.
+//! The list of files, docs/generated/FILES.md: a line for each source file, taken from the first
+//! sentence of the file; and whether the paths that ARCHITECTURE.md names are there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,58 +9,48 @@ use anyhow::{Context, Result, bail};
 
 use crate::tidy::{Tree, read};
 
-const FILE: &str = "ARCHITECTURE.md";
-const BEGIN: &str = "<!-- Written by `cargo xtask map` from the first sentence of each file. -->\n";
-const END: &str = "<!-- End of the map. -->\n";
+const LIST: &str = "docs/generated/FILES.md";
+const HEAD: &str = "# Every source file\n\
+    Written by `cargo xtask map` from the first sentence of each file. \
+    [ARCHITECTURE.md](../../ARCHITECTURE.md) says how they belong together.\n";
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
-/// Writes the map anew.
+/// Writes the list anew.
 ///
 /// # Errors
 /// If a file cannot be read or written, or does not say what it holds.
 pub(crate) fn write(workspace: &Path) -> Result<()> {
-    let (page, map) = both(workspace)?;
-    std::fs::write(workspace.join(FILE), replaced(&page, &map)?).context(FILE)
+    std::fs::write(workspace.join(LIST), list(&read(workspace)?)?).context(LIST)
 }
 
-/// Checks that the map is what the files say.
+/// Checks that the list is what the files say.
 ///
 /// # Errors
-/// If it is not, or if a file does not say what it holds.
+/// If it is not, or if a file does not say what it holds, or ARCHITECTURE.md names a path that is
+/// not there.
 pub(crate) fn check(workspace: &Path) -> Result<()> {
-    let (page, map) = both(workspace)?;
-    if replaced(&page, &map)? != page {
-        bail!("the map in {FILE} is out of date: run `cargo xtask map`");
+    let page = |file| std::fs::read_to_string(workspace.join(file)).context(file);
+    if page(LIST)? != list(&read(workspace)?)? {
+        bail!("{LIST} is out of date: run `cargo xtask map`");
     }
-    let missing: Vec<_> = paths(&page).filter(|path| !workspace.join(path).exists()).collect();
+    let architecture = page(ARCHITECTURE)?;
+    let missing: Vec<_> =
+        paths(&architecture).filter(|path| !workspace.join(path).exists()).collect();
     if !missing.is_empty() {
-        bail!("{FILE} names what is not there: {}", missing.join(", "));
+        bail!("{ARCHITECTURE} names what is not there: {}", missing.join(", "));
     }
     Ok(())
 }
 
-/// The paths from the root of the workspace that a page names before its map.
+/// The paths from the root of the workspace that a page names.
 fn paths(page: &str) -> impl Iterator<Item = &str> {
-    let (page, _) = page.split_once(BEGIN).unwrap_or((page, ""));
     let roots = ["bench/", "crates/", "docs/", "fuzz/", "services/", "xtask/"];
     let quoted = page.split('`').skip(1).step_by(2);
     quoted.filter(move |text| roots.iter().any(|root| text.starts_with(root)))
 }
 
-fn both(workspace: &Path) -> Result<(String, String)> {
-    let page = std::fs::read_to_string(workspace.join(FILE)).context(FILE)?;
-    Ok((page, map(&read(workspace)?)?))
-}
-
-/// `page` with `map` between the two marks.
-fn replaced(page: &str, map: &str) -> Result<String> {
-    let parts = page.split_once(BEGIN).and_then(|(before, rest)| {
-        rest.split_once(END).map(|(_, after)| format!("{before}{BEGIN}{map}{END}{after}"))
-    });
-    parts.with_context(|| format!("{FILE} has no place for the map: {BEGIN}{END}"))
-}
-
 /// A section for each crate, a line for each of its files.
-fn map(tree: &Tree) -> Result<String> {
+fn list(tree: &Tree) -> Result<String> {
     let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for (path, text) in tree {
         if let Some((name, file)) = path.split_once("/src/")
@@ -69,24 +59,23 @@ fn map(tree: &Tree) -> Result<String> {
             crates.entry(name).or_default().push((file, text));
         }
     }
-    let (mut map, mut silent) = (String::new(), Vec::new());
+    let (mut list, mut silent) = (HEAD.to_owned(), Vec::new());
     for (name, mut files) in crates {
-        let _ = writeln!(map, "\n### {name}/src");
+        let _ = writeln!(list, "\n## {name}/src");
         files.sort_by_key(|(file, _)| order(file));
         for (file, text) in files {
             match first_sentence(text) {
                 Some(sentence) => {
-                    let _ = writeln!(map, "- `{file}`: {sentence}");
+                    let _ = writeln!(list, "- `{file}`: {sentence}");
                 }
                 None => silent.push(format!("{name}/src/{file}")),
             }
         }
     }
-    map.push('\n');
     if !silent.is_empty() {
         bail!("files without a `//!` line that says what they hold:\n{}", silent.join("\n"));
     }
-    Ok(map)
+    Ok(list)
 }
 
 /// The root first, then files, then folders; in a folder the same.
@@ -149,9 +138,11 @@ mod tests {
             ("crates/a/tests/whole.rs", "use a;\n"),
         ]);
         assert_eq!(
-            map(&tree).unwrap(),
-            "\n### crates/a/src\n- `lib.rs`: Stages (ch. 5), and their `Queue`s.\n\
-             - `sink.rs`: Ways in: a.b is none\n- `queue/mod.rs`: Queues.\n\n"
+            list(&tree).unwrap(),
+            format!(
+                "{HEAD}\n## crates/a/src\n- `lib.rs`: Stages (ch. 5), and their `Queue`s.\n\
+             - `sink.rs`: Ways in: a.b is none\n- `queue/mod.rs`: Queues.\n"
+            )
         );
     }
 
@@ -169,20 +160,12 @@ mod tests {
     #[test]
     fn a_file_that_says_nothing_is_named() {
         let tree = tree(&[("b/src/lib.rs", "mod c;\n")]);
-        assert!(map(&tree).unwrap_err().to_string().contains("b/src/lib.rs"));
+        assert!(list(&tree).unwrap_err().to_string().contains("b/src/lib.rs"));
     }
 
     #[test]
     fn paths_from_the_root_are_found() {
         let page = "See `crates/a/src/lib.rs`, then `lib.rs`, `a b` and `docs/A.md`.\n";
-        let page = format!("{page}{BEGIN}- `fuzz/mod.rs`: in some crate.\n{END}");
-        assert_eq!(paths(&page).collect::<Vec<_>>(), ["crates/a/src/lib.rs", "docs/A.md"]);
-    }
-
-    #[test]
-    fn what_stands_around_the_map_stays() {
-        let page = format!("# A\n{BEGIN}old\n{END}\n## B\n");
-        assert_eq!(replaced(&page, "new\n").unwrap(), format!("# A\n{BEGIN}new\n{END}\n## B\n"));
-        assert!(replaced("# A\n", "new\n").is_err());
+        assert_eq!(paths(page).collect::<Vec<_>>(), ["crates/a/src/lib.rs", "docs/A.md"]);
     }
 }

@@ -1,6 +1,7 @@
 //! Steps that are one call of cargo. The command is compiled with all its features, as it is
 //! shipped.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,6 +27,9 @@ pub(crate) const LINT: Step = step(
     "clippy --workspace --all-targets --locked --features tamarisk-cli/full -- --deny warnings",
 );
 pub(crate) const DENY: Step = step("deny", "deny --workspace --locked check bans licenses sources");
+/// Known vulnerabilities of dependencies. Their database comes from the network.
+const ADVISORIES: Step =
+    step("advisories", "deny --workspace --locked check --disable-fetch advisories");
 /// Examples and benchmarks are compiled by [`LINT`].
 pub(crate) const UNITS: Step =
     step("units", "test --workspace --lib --bins --tests --locked --features tamarisk-cli/full");
@@ -36,8 +40,21 @@ pub(crate) const INSIDE: Step = step(
     "unit tests inside of src",
     "test --workspace --lib --bins --locked --features tamarisk-cli/full -- --skip tls::",
 );
-/// In the folder where [`LINT`] has checked most of what they need.
-const FUZZ: Step = step("fuzz", "check --manifest-path fuzz/Cargo.toml --target-dir target");
+/// Instrumented as cargo-fuzz does it, in a folder of its own: the flags make every crate another
+/// one. Without a sanitizer the ordinary compiler will do.
+const FUZZ: Step = Step {
+    name: "fuzz",
+    environment: &[("CARGO_PROFILE_DEV_OPT_LEVEL", "1"), ("RUSTFLAGS", COVERAGE)],
+    cargo: "build --manifest-path fuzz/Cargo.toml --target-dir target/fuzz",
+    tests: None,
+};
+const COVERAGE: &str = "-Cpasses=sancov-module -Ccodegen-units=1 -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares";
+/// How long each target looks for inputs that break it: that it runs, not that nothing is found.
+const FUZZ_SECONDS: u32 = 5;
+/// Inputs do not grow beyond this, in bytes, as in the replay of the corpora.
+const FUZZ_LENGTH: u32 = 4096;
 pub(crate) const MODELS: Step = Step {
     name: "models",
     // In a folder of its own: the flag makes every crate another one.
@@ -112,11 +129,61 @@ fn names_a_test(listed: &str) -> bool {
     listed.lines().any(|line| line.ends_with(": test"))
 }
 
-/// Checks the fuzz targets, a workspace of their own, with the versions that the other one has.
+/// Runs each fuzz target for some seconds. They are a workspace of their own, with the versions
+/// that the other one has.
 pub(crate) fn fuzz() -> Result<()> {
-    let lock = |folder: &str| Path::new(WORKSPACE).join(folder).join("Cargo.lock");
+    let workspace = Path::new(WORKSPACE);
+    let lock = |folder: &str| workspace.join(folder).join("Cargo.lock");
     fs::copy(lock(""), lock("fuzz")).context("fuzz: Cargo.lock cannot be copied")?;
-    run(&[FUZZ])
+    run(&[FUZZ])?;
+    let corpora = fs::read_dir(workspace.join("fuzz/corpus")).context("fuzz: fuzz/corpus")?;
+    for corpus in corpora {
+        let corpus = corpus.context("fuzz: fuzz/corpus")?;
+        fuzz_target(workspace, &corpus.file_name(), &corpus.path())?;
+    }
+    Ok(())
+}
+
+/// What it finds goes into a folder that is thrown away, and an input that breaks the target into
+/// `target/fuzz`.
+fn fuzz_target(workspace: &Path, target: &OsStr, corpus: &Path) -> Result<()> {
+    let target = target.to_string_lossy();
+    eprintln!("xtask: fuzz: {target} for {FUZZ_SECONDS} s");
+    let found = workspace.join("target/fuzz/found").join(&*target);
+    let _ = fs::remove_dir_all(&found);
+    fs::create_dir_all(&found).with_context(|| format!("fuzz: {}", found.display()))?;
+    let output = Command::new(workspace.join("target/fuzz/debug").join(&*target))
+        .args([&found, corpus])
+        .arg(format!("-max_total_time={FUZZ_SECONDS}"))
+        .arg(format!("-max_len={FUZZ_LENGTH}"))
+        .arg("-artifact_prefix=target/fuzz/")
+        .current_dir(workspace)
+        .output()
+        .with_context(|| format!("fuzz: {target} does not start"))?;
+    if !output.status.success() {
+        let told = String::from_utf8_lossy(&output.stderr);
+        bail!("fuzz: {target} failed ({}):\n{told}", output.status);
+    }
+    Ok(())
+}
+
+/// Checks for known vulnerabilities, where their database can be had.
+pub(crate) fn advisories() -> Result<()> {
+    let fetched = command(&[], &["deny", "--workspace", "--locked", "fetch", "db"]).output();
+    if fetched.is_ok_and(|output| output.status.success()) {
+        return run(&[ADVISORIES]);
+    }
+    eprintln!("xtask: advisories: not checked, their database cannot be had");
+    Ok(())
+}
+
+/// The checks of one crate: lints, and all its tests but those of its documentation.
+pub(crate) fn of_crate(name: &str) -> Result<()> {
+    let all_features = ["--package", name, "--all-features", "--locked"];
+    let lint = [&["clippy", "--all-targets"], &all_features[..], &["--", "--deny", "warnings"]];
+    cargo("lint", &[], &lint.concat())?;
+    let tests = [&["test", "--lib", "--bins", "--tests"], &all_features[..]];
+    cargo("tests", &[], &tests.concat())
 }
 
 /// Runs cargo with `arguments`, which is the step `name`.

@@ -29,6 +29,12 @@ const TOOLS: [Tool; 11] = [
     Tool { command: "chromedriver", package: "chromium-driver" },
 ];
 
+/// Seconds that apt-get waits for another one that holds its lock: as long as an installation takes.
+const APT_WAITS: &str = "-oDPkg::Lock::Timeout=600";
+
+/// How often a download is tried: registries fail for moments.
+const TRIES: u32 = 3;
+
 /// What Go builds h2spec with; it judges HTTP/2.
 const GO: [&str; 2] = ["golang-go", "ca-certificates"];
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
@@ -37,6 +43,8 @@ const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatibl
 /// this run level, in which services do not run.
 const NO_SERVICES: (&str, &str) = ("RUNLEVEL", "1");
 
+/// The version that deny.toml is written for: a newer one may have other checks.
+const CARGO_DENY: &str = "cargo-deny@0.20.2";
 /// cargo-deny is run once, so that it is built fast rather than fast itself.
 const BUILT_FAST: (&str, &str) = ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
 
@@ -75,19 +83,25 @@ pub(crate) fn install_missing() -> Result<()> {
             missing.collect::<Vec<_>>().join(", ")
         );
     }
-    for command in &commands {
-        eprintln!("xtask: tools: {}", command.join(" "));
+    commands.iter().try_for_each(|command| run(command))
+}
+
+/// Runs `command`, again where it fails.
+fn run(command: &[&str]) -> Result<()> {
+    let shown = command.join(" ");
+    for _ in 0..TRIES {
+        eprintln!("xtask: tools: {shown}");
         let status = Command::new(command[0])
             .args(&command[1..])
             .env("PATH", path())
             .envs([NO_SERVICES, BUILT_FAST])
             .status()
             .with_context(|| format!("{} does not start", command[0]))?;
-        if !status.success() {
-            bail!("{} failed ({status})", command.join(" "));
+        if status.success() {
+            return Ok(());
         }
     }
-    Ok(())
+    bail!("{shown} failed {TRIES} times");
 }
 
 /// What installs the tools that are not there.
@@ -100,15 +114,16 @@ fn commands_for(is_there: impl Fn(&str) -> bool) -> Vec<Vec<&'static str>> {
     }
     let mut commands = Vec::new();
     if !packages.is_empty() {
-        commands.push(vec!["apt-get", "update", "--quiet"]);
-        let install = ["apt-get", "install", "--quiet", "--yes", "--no-install-recommends"];
+        commands.push(vec!["apt-get", APT_WAITS, "update", "--quiet"]);
+        let install =
+            ["apt-get", APT_WAITS, "install", "--quiet", "--yes", "--no-install-recommends"];
         commands.push([&install[..], &packages].concat());
     }
     if needs_h2spec {
         commands.push(vec!["go", "install", H2SPEC]);
     }
     if !is_there("cargo-deny") {
-        commands.push(vec!["cargo", "install", "--locked", "--quiet", "cargo-deny"]);
+        commands.push(vec!["cargo", "install", "--locked", "--quiet", CARGO_DENY]);
     }
     commands
 }
@@ -137,12 +152,12 @@ mod tests {
 
     #[test]
     fn installs_what_is_missing_and_nothing_else() {
-        let install = "sudo apt-get update --quiet && \
-                       sudo apt-get install --quiet --yes --no-install-recommends";
+        let install = "sudo apt-get -oDPkg::Lock::Timeout=600 update --quiet && \
+                       sudo apt-get -oDPkg::Lock::Timeout=600 install --quiet --yes --no-install-recommends";
         let h2spec = "go install github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
         check(&[], "");
         check(&["go"], "");
-        check(&["cargo-deny"], "cargo install --locked --quiet cargo-deny");
+        check(&["cargo-deny"], "cargo install --locked --quiet cargo-deny@0.20.2");
         check(&["nginx", "promtool"], &format!("{install} nginx-light prometheus"));
         check(&["h2spec"], h2spec);
         check(&["h2spec", "go"], &format!("{install} golang-go ca-certificates && {h2spec}"));

@@ -1,4 +1,4 @@
-//! Prints the tables of `docs/LAWS-TABLES.md` on upstreams of many widths: both forms of the
+//! Prints the tables of `docs/generated/LAWS-TABLES.md` on upstreams of many widths: both forms of the
 //! default law beside the best fixed limit and the plain queue, from the shipped code.
 //! ```text
 //! cargo run --release -p tamarisk-model --example upstream_widths

@@ -1,4 +1,4 @@
-//! The tables of `docs/LAWS.md` and `docs/LAWS-TABLES.md`: every admission law of the catalogue in
+//! The tables of `docs/LAWS.md` and `docs/generated/LAWS-TABLES.md`: every admission law of the catalogue in
 //! every situation, simulated by the shipped code.
 //! ```text
 //! cargo run -p tamarisk-model --example law_table check             # a minute: compare the quick set
@@ -105,11 +105,11 @@ impl Tables {
         let page = fs::read_to_string(tables_page())?;
         let differences = page::differences(page::section(&page, "quick")?, &quick);
         if differences.is_empty() {
-            eprintln!("the quick set is what docs/LAWS-TABLES.md says");
+            eprintln!("the quick set is what docs/generated/LAWS-TABLES.md says");
             return Ok(());
         }
         differences.iter().for_each(|line| eprintln!("{line}"));
-        Err("the quick set is not what docs/LAWS-TABLES.md says: if the laws are to act so, write the \
+        Err("the quick set is not what docs/generated/LAWS-TABLES.md says: if the laws are to act so, write the \
              pages anew by `cargo xtask tables --all`"
             .into())
     }
@@ -216,5 +216,5 @@ fn workspace() -> PathBuf {
 }
 
 fn tables_page() -> PathBuf {
-    workspace().join("docs/LAWS-TABLES.md")
+    workspace().join("docs/generated/LAWS-TABLES.md")
 }
