@@ -5,6 +5,7 @@ pub mod busy_clients;
 pub mod core_share;
 pub mod file_set;
 pub mod load;
+pub mod machine;
 pub mod process;
 pub mod real_traffic;
 pub mod wrk;

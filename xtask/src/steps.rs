@@ -1,7 +1,6 @@
 //! Steps that are one call of cargo. The command is compiled with all its features, as it is
 //! shipped.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -40,14 +39,7 @@ pub(crate) const INSIDE: Step = step(
     "unit tests inside of src",
     "test --workspace --lib --bins --locked --features tamarisk-cli/full -- --skip tls::",
 );
-/// Instrumented as cargo-fuzz does it, in a folder of its own: the flags make every crate another
-/// one. Without a sanitizer the ordinary compiler will do.
-const FUZZ: Step = Step {
-    name: "fuzz",
-    environment: &[("CARGO_PROFILE_DEV_OPT_LEVEL", "1"), ("RUSTFLAGS", COVERAGE)],
-    cargo: "build --manifest-path fuzz/Cargo.toml --target-dir target/fuzz",
-    tests: None,
-};
+/// What cargo-fuzz instruments its targets with. Without a sanitizer the ordinary compiler will do.
 const COVERAGE: &str = "-Cpasses=sancov-module -Ccodegen-units=1 -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
@@ -135,24 +127,29 @@ pub(crate) fn fuzz() -> Result<()> {
     let workspace = Path::new(WORKSPACE);
     let lock = |folder: &str| workspace.join(folder).join("Cargo.lock");
     fs::copy(lock(""), lock("fuzz")).context("fuzz: Cargo.lock cannot be copied")?;
-    run(&[FUZZ])?;
+    // With a target named, the flags are not those of build scripts, which would not link.
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let instrumented = [("CARGO_PROFILE_DEV_OPT_LEVEL", "1"), ("RUSTFLAGS", COVERAGE)];
+    let build = ["build", "--manifest-path", "fuzz/Cargo.toml", "--target", &target];
+    cargo("fuzz", &instrumented, &[&build[..], &["--target-dir", "target/fuzz"]].concat())?;
+    let programs = workspace.join("target/fuzz").join(target).join("debug");
     let corpora = fs::read_dir(workspace.join("fuzz/corpus")).context("fuzz: fuzz/corpus")?;
     for corpus in corpora {
         let corpus = corpus.context("fuzz: fuzz/corpus")?;
-        fuzz_target(workspace, &corpus.file_name(), &corpus.path())?;
+        fuzz_target(workspace, &programs.join(corpus.file_name()), &corpus.path())?;
     }
     Ok(())
 }
 
 /// What it finds goes into a folder that is thrown away, and an input that breaks the target into
 /// `target/fuzz`.
-fn fuzz_target(workspace: &Path, target: &OsStr, corpus: &Path) -> Result<()> {
-    let target = target.to_string_lossy();
+fn fuzz_target(workspace: &Path, program: &Path, corpus: &Path) -> Result<()> {
+    let target = corpus.file_name().unwrap_or_default().to_string_lossy();
     eprintln!("xtask: fuzz: {target} for {FUZZ_SECONDS} s");
     let found = workspace.join("target/fuzz/found").join(&*target);
     let _ = fs::remove_dir_all(&found);
     fs::create_dir_all(&found).with_context(|| format!("fuzz: {}", found.display()))?;
-    let output = Command::new(workspace.join("target/fuzz/debug").join(&*target))
+    let output = Command::new(program)
         .args([&found, corpus])
         .arg(format!("-max_total_time={FUZZ_SECONDS}"))
         .arg(format!("-max_len={FUZZ_LENGTH}"))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::support::{any_port, within};
+use crate::support::{PATIENCE, any_port, within};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
@@ -285,7 +285,8 @@ async fn whoever_has_said_all_is_answered_and_closed() {
 
 #[tokio::test]
 async fn a_connection_is_closed_when_it_has_waited_for_too_long_and_not_before() {
-    const IDLE: Duration = Duration::from_millis(600);
+    // Half of it is what a busy machine may take too long.
+    const IDLE: Duration = Duration::from_millis(1500);
     let running = start(Server::default().idle_time(IDLE)).await;
     let mut patient = running.client().await;
     ask(&mut patient, &["/a"]).await;
@@ -311,7 +312,8 @@ async fn closes_after(time: Duration, mut client: TcpStream) {
     let start = Instant::now();
     assert_eq!(within(client.read(&mut [0; 8])).await.unwrap(), 0);
     let waited = start.elapsed();
-    assert!(waited > time - MOMENT && waited < time * 3 / 2, "{waited:?}");
+    // The client may look late, when the connection has waited for a while.
+    assert!(waited > time / 2 && waited < time + PATIENCE, "{waited:?}");
 }
 
 #[tokio::test]
@@ -445,7 +447,7 @@ async fn what_is_said_over_tls_without_a_request_gains_no_time() {
     ask(&mut client, &["/a"]).await;
     let start = Instant::now();
     while running.server.connections() > 0 {
-        assert!(start.elapsed() < 12 * MOMENT, "it is still open");
+        assert!(start.elapsed() < PATIENCE, "it is still open");
         let _ = client.get_mut().1.refresh_traffic_keys();
         let _ = client.flush().await;
         sleep(MOMENT).await;
