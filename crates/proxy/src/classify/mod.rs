@@ -17,13 +17,17 @@
 
 mod condition;
 mod facts;
+mod hosts;
 mod kind;
 mod path;
+mod path_tree;
 mod routes;
 
 pub use condition::Condition;
 pub use facts::Client;
 pub(crate) use facts::{FactsReader, RequestFacts};
+pub use hosts::{HostPattern, host_name, lower_case};
 pub use path::PathPrefix;
 pub use path::{has_dot_segments, with_slashes};
-pub use routes::{Choice, ClassRule, HostPattern, Route, Routes};
+pub use path_tree::PathTree;
+pub use routes::{Choice, ClassRule, Route, Routes};

@@ -47,13 +47,22 @@ impl PathPrefix {
 
     /// What `path`, as the client has sent it, has below this one, if it is below.
     pub fn rest<'p>(&self, path: &'p str) -> Option<&'p str> {
-        rest_below(self.0.iter().map(Vec::as_slice), path)
+        rest_below(self.names(), path)
     }
 
     /// Whether `path`, [with slashes](with_slashes), is this one or lies below it, where escaped
     /// slashes and backslashes of this one are slashes too.
     pub fn takes_slashed(&self, path: &str) -> bool {
-        rest_below(self.0.iter().flat_map(|name| parts(name)), path).is_some()
+        rest_below(self.slashed_names(), path).is_some()
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(Vec::as_slice)
+    }
+
+    /// The names where escaped slashes and backslashes end one.
+    pub(super) fn slashed_names(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().flat_map(|name| parts(name))
     }
 }
 
@@ -62,17 +71,14 @@ fn rest_below<'n, 'p>(names: impl Iterator<Item = &'n [u8]>, path: &'p str) -> O
     let mut rest = path;
     for name in names {
         loop {
-            let below = rest.strip_prefix('/')?.trim_start_matches('/');
-            let end = below.find('/').unwrap_or(below.len());
-            let (first, after) = below.split_at(end);
-            let bare = first.split(';').next().unwrap_or(first);
+            let SpelledName { whole, bare, after } = SpelledName::first(rest)?;
             let is_name = |spelled| *decoded(spelled) == *name;
             rest = after;
-            if is_name(first) || is_name(bare) {
+            if is_name(whole) || is_name(bare) {
                 break;
             }
             // Parameters alone are passed over, unless names like them are looked for.
-            if first.is_empty() || !bare.is_empty() || name.starts_with(b";") {
+            if !bare.is_empty() || name.starts_with(b";") {
                 return None;
             }
         }
@@ -80,8 +86,29 @@ fn rest_below<'n, 'p>(names: impl Iterator<Item = &'n [u8]>, path: &'p str) -> O
     Some(rest)
 }
 
+/// A name in a path, as the client has spelled it.
+pub(super) struct SpelledName<'p> {
+    /// With its parameters; never empty.
+    pub(super) whole: &'p str,
+    /// Without its parameters.
+    pub(super) bare: &'p str,
+    /// What follows it.
+    pub(super) after: &'p str,
+}
+
+impl<'p> SpelledName<'p> {
+    /// The first one in `path`; `None` if there is none.
+    pub(super) fn first(path: &'p str) -> Option<Self> {
+        let below = path.strip_prefix('/')?.trim_start_matches('/');
+        let end = below.find('/').unwrap_or(below.len());
+        let (whole, after) = below.split_at(end);
+        let bare = whole.split(';').next().unwrap_or(whole);
+        (!whole.is_empty()).then_some(Self { whole, bare, after })
+    }
+}
+
 /// A name without its escapes.
-fn decoded(name: &str) -> Cow<'_, [u8]> {
+pub(super) fn decoded(name: &str) -> Cow<'_, [u8]> {
     percent_decode(name.as_bytes()).into()
 }
 

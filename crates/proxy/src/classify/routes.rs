@@ -8,15 +8,29 @@ use http::{HeaderMap, Method};
 use tamarisk_control::ClassId;
 
 use super::condition::Condition;
+use super::hosts::{HostIndex, HostPattern, host_name, lower_case};
 use super::kind::kind_of;
 use super::path::{PathPrefix, Reading, has_dot_segments, with_slashes};
+use super::path_tree::PathTree;
 
-/// All routes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Routes {
+/// All routes; clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Routes(Arc<Index>);
+
+/// Routes, by host and path.
+#[derive(Debug, Default)]
+struct Index {
     routes: Vec<Route>,
-    /// Their positions, those that are for the fewest requests first.
+    hosts: HostIndex<RoutesOfHost>,
+}
+
+/// The routes that name the same host, or none.
+#[derive(Debug, Default)]
+struct RoutesOfHost {
+    /// Their positions among all, those that are for the fewest requests first.
     order: Vec<usize>,
+    /// Their paths, in this order.
+    paths: PathTree,
 }
 
 /// Where a kind of requests goes.
@@ -44,18 +58,9 @@ pub struct Route {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassRule {
     /// One of them must hold.
-    pub any: Vec<Condition>,
+    pub any: Arc<[Condition]>,
     /// The class at the upstream's gate.
     pub class: ClassId,
-}
-
-/// A host name, or all names below one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HostPattern {
-    /// This name alone.
-    Exactly(String),
-    /// Any name that ends in a dot and this one, with however many labels before.
-    Below(String),
 }
 
 /// What was chosen for a request.
@@ -79,9 +84,12 @@ pub struct Choice {
 impl Routes {
     /// These routes. Of those that are for the same requests, the first one takes them.
     pub fn new(routes: Vec<Route>) -> Self {
-        let mut order: Vec<_> = (0..routes.len()).collect();
-        order.sort_by_key(|&index| Reverse(routes[index].depth()));
-        Self { routes, order }
+        let mut hosts = HostIndex::<Vec<usize>>::default();
+        for (index, route) in routes.iter().enumerate() {
+            hosts.entry(route.host.as_ref()).push(index);
+        }
+        let hosts = hosts.map(|order| RoutesOfHost::new(order, &routes));
+        Self(Arc::new(Index { routes, hosts }))
     }
 
     /// Where a request goes and as what; `None` if no route takes it.
@@ -90,27 +98,32 @@ impl Routes {
     pub fn choose<'h>(
         &self,
         method: &Method,
-        host: impl Fn() -> Option<&'h str>,
+        host: impl FnOnce() -> Option<&'h str>,
         path: &str,
         headers: &HeaderMap,
         client: impl Fn() -> IpAddr,
     ) -> Option<Choice> {
-        let index = self.taker(method, &host, Reading::Sent(path))?;
+        let host = if self.0.hosts.tells_hosts_apart() { host() } else { None };
+        let host = host.map(|host| lower_case(host_name(host)));
+        let index = self.taker(method, host.as_deref(), Reading::Sent(path))?;
         let choice = self.choice(index, method, path, headers, client);
-        let is_another = with_slashes(path)
-            .is_some_and(|path| self.taker(method, &host, Reading::Slashed(&path)) != Some(index));
+        let is_another = with_slashes(path).is_some_and(|path| {
+            self.taker(method, host.as_deref(), Reading::Slashed(&path)) != Some(index)
+        });
         Some(Choice { is_ambiguous: choice.is_ambiguous || is_another, ..choice })
     }
 
     /// The route that takes a request, by its position.
-    fn taker<'h>(
-        &self,
-        method: &Method,
-        host: impl Fn() -> Option<&'h str>,
-        path: Reading<'_>,
-    ) -> Option<usize> {
-        let takes = |index: &&usize| self.routes[**index].takes(method, &host, path);
-        self.order.iter().find(takes).copied()
+    fn taker(&self, method: &Method, host: Option<&str>, path: Reading<'_>) -> Option<usize> {
+        let Index { routes, hosts } = &*self.0;
+        hosts.find_map(host, |RoutesOfHost { order, paths }| {
+            let takes_method = |place: usize| routes[order[place]].takes_method(method);
+            let place = match path {
+                Reading::Sent(path) => paths.first(path, takes_method).map(|(place, _)| place),
+                Reading::Slashed(path) => paths.first_slashed(path, takes_method),
+            };
+            place.map(|place| order[place])
+        })
     }
 
     /// As what a request goes that is known to be for the route of this `index`.
@@ -122,7 +135,7 @@ impl Routes {
         headers: &HeaderMap,
         client: impl Fn() -> IpAddr,
     ) -> Choice {
-        let route = &self.routes[index];
+        let route = &self.0.routes[index];
         let class = route.class(Reading::Sent(path), headers, &client);
         let is_another = !route.classes.is_empty()
             && with_slashes(path).is_some_and(|path| {
@@ -136,7 +149,26 @@ impl Routes {
 
     /// What the operator calls the route of this `index`.
     pub(crate) fn name(&self, index: usize) -> &Arc<str> {
-        &self.routes[index].name
+        &self.0.routes[index].name
+    }
+}
+
+impl PartialEq for Routes {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.routes == other.0.routes
+    }
+}
+
+impl Eq for Routes {}
+
+impl RoutesOfHost {
+    fn new(mut order: Vec<usize>, routes: &[Route]) -> Self {
+        order.sort_by_key(|&index| {
+            let route = &routes[index];
+            Reverse((route.path.depth(), !route.methods.is_empty()))
+        });
+        let paths = PathTree::new(order.iter().map(|&index| &routes[index].path));
+        Self { order, paths }
     }
 }
 
@@ -170,83 +202,22 @@ impl Route {
         rule.map_or(self.otherwise, |rule| rule.class)
     }
 
-    /// The greater, the fewer requests it is for.
-    fn depth(&self) -> (usize, usize, bool) {
-        (
-            self.host.as_ref().map_or(0, HostPattern::depth),
-            self.path.depth(),
-            !self.methods.is_empty(),
-        )
-    }
-
-    fn takes<'h>(
-        &self,
-        method: &Method,
-        host: impl Fn() -> Option<&'h str>,
-        path: Reading<'_>,
-    ) -> bool {
-        let host_fits = |pattern: &HostPattern| host().is_some_and(|host| pattern.fits(host));
-        (self.methods.is_empty() || self.methods.contains(method))
-            && self.host.as_ref().is_none_or(host_fits)
-            && path.is_below(&self.path)
-    }
-}
-
-impl HostPattern {
-    /// The greater, the fewer hosts it is for.
-    fn depth(&self) -> usize {
-        match self {
-            Self::Exactly(_) => usize::MAX,
-            Self::Below(domain) => domain.len(),
-        }
-    }
-
-    /// `host` may come with a port, in whatever case, and with the dot of the root at its end.
-    fn fits(&self, host: &str) -> bool {
-        let name = match host.rsplit_once(':') {
-            // The last colon of a bare IPv6 address is inside of the brackets.
-            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-            _ => host,
-        };
-        let name = name.strip_suffix('.').unwrap_or(name);
-        match self {
-            Self::Exactly(expected) => name.eq_ignore_ascii_case(expected),
-            Self::Below(domain) => {
-                let split = name.len().checked_sub(domain.len() + 1);
-                split.and_then(|at| name.split_at_checked(at)).is_some_and(|(_, end)| {
-                    end.starts_with('.') && end[1..].eq_ignore_ascii_case(domain)
-                })
-            }
-        }
+    fn takes_method(&self, method: &Method) -> bool {
+        self.methods.is_empty() || self.methods.contains(method)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
 
-    fn fits(pattern: HostPattern, host: &str) -> bool {
-        pattern.fits(host)
-    }
-
-    #[test]
-    fn a_host_is_compared_without_port_case_and_last_dot() {
-        let exact = || HostPattern::Exactly("a.example".to_owned());
-        assert!(fits(exact(), "A.Example:8080"));
-        assert!(fits(exact(), "a.example"));
-        assert!(fits(exact(), "a.example.") && fits(exact(), "a.example.:80"));
-        assert!(!fits(exact(), "b.a.example") && !fits(exact(), "a.example.."));
-        assert!(fits(HostPattern::Exactly("[::1]".to_owned()), "[::1]:80"));
-        assert!(fits(HostPattern::Exactly("[::1]".to_owned()), "[::1]"));
-        let below = || HostPattern::Below("example".to_owned());
-        assert!(fits(below(), "a.b.EXAMPLE:80") && fits(below(), "a.example.:80"));
-        assert!(!fits(below(), "example"));
-        assert!(!fits(below(), "aexample"));
-        assert!(!fits(below(), "é"));
-    }
-
     fn class(index: usize, prefix: &str) -> ClassRule {
-        let any = vec![Condition::Path(PathPrefix::new(prefix))];
+        let any = [Condition::Path(PathPrefix::new(prefix))].into();
         ClassRule { any, class: ClassId::new(index) }
     }
 
@@ -352,6 +323,76 @@ mod tests {
             ("/a/b/c", 0),
         ] {
             assert_eq!(choose(&routes, Method::GET, url), Some((upstream, 0)), "{url}");
+        }
+    }
+
+    /// The plain rule: each route is tried in turn, those that are for the fewest requests first.
+    fn one_by_one(routes: &[Route], method: &Method, host: &str, path: &str) -> Option<usize> {
+        let name = host_name(host);
+        let fits = |pattern: &HostPattern| match pattern {
+            HostPattern::Exactly(expected) => name.eq_ignore_ascii_case(expected),
+            HostPattern::Below(domain) => {
+                let name = name.to_ascii_lowercase();
+                name.ends_with(&format!(".{}", domain.to_ascii_lowercase()))
+            }
+        };
+        let host_depth = |route: &Route| match &route.host {
+            None => 0,
+            Some(HostPattern::Below(domain)) => 1 + domain.len(),
+            Some(HostPattern::Exactly(_)) => usize::MAX,
+        };
+        let depth =
+            |route: &Route| (host_depth(route), route.path.depth(), !route.methods.is_empty());
+        let takes = |route: &Route| {
+            (route.methods.is_empty() || route.methods.contains(method))
+                && route.host.as_ref().is_none_or(fits)
+                && route.path.takes(path)
+        };
+        let mut order: Vec<_> = (0..routes.len()).collect();
+        order.sort_by_key(|&index| Reverse(depth(&routes[index])));
+        order.into_iter().find(|&index| takes(&routes[index]))
+    }
+
+    fn host() -> impl Strategy<Value = String> {
+        let label = select(vec!["a", "B", "bb", "", "[::1]"]);
+        let host = vec(label, 1..5).prop_map(|labels| labels.join("."));
+        (host, select(vec!["", ":80", ".", ":", ":x"])).prop_map(|(host, end)| host + end)
+    }
+
+    fn path() -> impl Strategy<Value = String> {
+        let name = select(vec!["a", "b", "%61", "a;x", ";x", "b%2Fa", "", "c"]);
+        vec(name, 0..4).prop_map(|names| format!("/{}", names.join("/")))
+    }
+
+    fn method() -> impl Strategy<Value = Method> {
+        select(vec![Method::GET, Method::POST, Method::PUT])
+    }
+
+    fn route() -> impl Strategy<Value = Route> {
+        let pattern = (host(), any::<bool>()).prop_map(|(host, exactly)| match exactly {
+            true => HostPattern::Exactly(host),
+            false => HostPattern::Below(host),
+        });
+        (option::of(pattern), path(), vec(method(), 0..2)).prop_map(|(host, path, methods)| {
+            let path = PathPrefix::new(&path);
+            Route { host, path, methods, ..Route::everything(0) }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_request_goes_where_trying_one_route_after_the_other_sends_it(
+            routes in vec(route(), 0..20),
+            requests in vec((method(), host(), path()), 1..10),
+        ) {
+            let index = Routes::new(routes.clone());
+            for (method, host, path) in requests {
+                let client = || "192.0.2.1".parse().unwrap();
+                let choice =
+                    index.choose(&method, || Some(&*host), &path, &HeaderMap::new(), client);
+                let expected = one_by_one(&routes, &method, &host, &path);
+                prop_assert_eq!(choice.map(|it| it.route), expected, "{} {}", host, path);
+            }
         }
     }
 }

@@ -304,10 +304,11 @@ fn another_cookie_hides_none(request: &Parts) {
     let mut texts = cookies.filter_map(|cookie| std::str::from_utf8(cookie).ok());
     let Some((name, value)) = texts.find_map(|cookie| cookie.split_once('=')) else { return };
     let cookie = |name: &str, value: &str| ClassRule {
-        any: vec![Condition::Cookie {
+        any: [Condition::Cookie {
             name: name.trim_ascii().to_owned(),
             value: Some(value.trim_ascii().to_owned()),
-        }],
+        }]
+        .into(),
         class: ClassId::new(1),
     };
     let mut headers = request.headers.clone();

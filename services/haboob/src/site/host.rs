@@ -1,11 +1,12 @@
 //! Routing: finds the host and the route of a request.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode};
 use tamarisk_observe::access_log::Names;
-use tamarisk_proxy::classify::{PathPrefix, with_slashes};
+use tamarisk_proxy::classify::{PathPrefix, PathTree, host_name, lower_case, with_slashes};
 
 use crate::cache::pages::PageSource;
 use crate::disk::path::{HiddenFiles, SitePath};
@@ -77,13 +78,7 @@ impl<T: Clone> Hosts<T> {
         if self.exactly.is_empty() && self.below.is_empty() {
             return self.default.as_ref();
         }
-        let named = authority.and_then(|authority| {
-            let name = without_port(authority);
-            match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-                true => self.named(&name.to_ascii_lowercase()),
-                false => self.named(name),
-            }
-        });
+        let named = authority.and_then(|authority| self.named(&lower_case(host_name(authority))));
         named.or(self.default.as_ref())
     }
 
@@ -98,9 +93,11 @@ impl<T: Clone> Hosts<T> {
 
 /// What is served under some names.
 pub(crate) struct Host {
-    /// The most specific first.
-    pub(crate) routes: Vec<(PathPrefix, RouteTarget)>,
-    pub(crate) errors: Vec<(StatusCode, PageSource, SitePath)>,
+    /// The most specific path first.
+    targets: Vec<RouteTarget>,
+    /// Their paths, in this order.
+    paths: PathTree,
+    errors: Vec<(StatusCode, PageSource, SitePath)>,
 }
 
 /// What becomes of requests.
@@ -123,6 +120,17 @@ pub(crate) struct ServedFolder {
 }
 
 impl Host {
+    /// A host with these routes, and with these pages for answers with these statuses.
+    pub(crate) fn new(
+        mut routes: Vec<(PathPrefix, RouteTarget)>,
+        errors: Vec<(StatusCode, PageSource, SitePath)>,
+    ) -> Self {
+        routes.sort_by_key(|(prefix, _)| Reverse(prefix.depth()));
+        let paths = PathTree::new(routes.iter().map(|(prefix, _)| prefix));
+        let targets = routes.into_iter().map(|(_, target)| target).collect();
+        Self { targets, paths, errors }
+    }
+
     /// The page that stands for answers with this status.
     pub(crate) fn error_page(&self, status: StatusCode) -> Option<(&PageSource, &SitePath)> {
         let page = self.errors.iter().find(|(of, ..)| *of == status);
@@ -132,21 +140,21 @@ impl Host {
     /// What becomes of `path`: nothing if a service would get it that has another route where
     /// slashes are escaped, for many services take these for slashes.
     fn target<'p>(&self, path: &'p str) -> PathTarget<'_, 'p> {
-        let mut routes = self.routes.iter();
-        let found = routes.find_map(|(prefix, target)| Some((target, prefix.rest(path)?)))?;
-        let is_served = match found.0 {
+        let (index, rest) = self.paths.first(path, |_| true)?;
+        let target = &self.targets[index];
+        let is_served = match target {
             RouteTarget::Proxy(route) => {
                 with_slashes(path).is_none_or(|path| self.is_for(*route, &path))
             }
             RouteTarget::Folder(_) | RouteTarget::Redirect(_) => true,
         };
-        is_served.then_some(found)
+        is_served.then_some((target, rest))
     }
 
     /// Whether `path`, [with slashes](with_slashes), is for the service of this route.
     fn is_for(&self, route: usize, path: &str) -> bool {
-        let taker = self.routes.iter().find(|(prefix, _)| prefix.takes_slashed(path));
-        matches!(taker, Some((_, RouteTarget::Proxy(other))) if *other == route)
+        let taker = self.paths.first_slashed(path, |_| true).map(|index| &self.targets[index]);
+        matches!(taker, Some(RouteTarget::Proxy(other)) if *other == route)
     }
 }
 
@@ -164,17 +172,6 @@ impl Hosts<Arc<Host>> {
         let host = self.find(authority)?;
         Some((host, host.target(path)))
     }
-}
-
-/// The name alone: without a port, and without the dot that may stand at the end of a
-/// whole name.
-fn without_port(authority: &str) -> &str {
-    let name = match authority.rsplit_once(':') {
-        // The last colon of a bare IPv6 address is inside of the brackets.
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => authority,
-    };
-    name.strip_suffix('.').unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -225,7 +222,7 @@ mod tests {
             ("/", RouteTarget::Proxy(2)),
         ];
         let routes = routes.into_iter().map(|(path, target)| (PathPrefix::new(path), target));
-        let host = Arc::new(Host { routes: routes.collect(), errors: Vec::new() });
+        let host = Arc::new(Host::new(routes.collect(), Vec::new()));
         let hosts = Hosts::new([(&[][..], host)]);
         let service = |path| match hosts.target(None, path).unwrap().1 {
             Some((RouteTarget::Proxy(route), _)) => Some(*route),

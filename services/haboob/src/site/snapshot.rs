@@ -186,8 +186,7 @@ impl<'a> Parts<'a> {
             };
             routes.push((prefix, target));
         }
-        routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.depth()));
-        Ok(Arc::new(Host { routes, errors }))
+        Ok(Arc::new(Host::new(routes, errors)))
     }
 
     /// The service behind a gate: the one that there is already, if nothing but its targets has
