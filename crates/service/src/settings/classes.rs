@@ -1,6 +1,7 @@
 //! Configuration of request classes, `[classes.NAME]`.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use tamarisk_control::{Priority, Target, Weight};
 use tamarisk_proxy::classify::Condition;
@@ -50,7 +51,7 @@ pub const CLASSES: Key = key("classes", Form::Named(&CLASS), "kinds of requests"
 pub struct ClassDefinition {
     pub(super) name: String,
     pub(super) span: Range<usize>,
-    pub(super) any: Vec<Condition>,
+    pub(super) any: Arc<[Condition]>,
     pub(super) priority: Priority,
     pub(super) weight: Option<Weight>,
     pub(super) target: Option<Target>,
@@ -106,7 +107,7 @@ pub fn classes(value: &Value<'_>) -> Result<Vec<ClassDefinition>, Fault> {
         Ok(ClassDefinition {
             name,
             span: key.span(),
-            any,
+            any: any.into(),
             priority: section.read("priority", values::priority)?.unwrap_or(MIDDLE),
             weight: section.read("weight", values::weight)?,
             target: target::of(&section)?,

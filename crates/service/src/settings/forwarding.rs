@@ -35,10 +35,13 @@ pub fn forwarding(file: &Section<'_>) -> Result<(Routes, Vec<UpstreamOptions>), 
         None => vec![only_route(&upstreams)?],
     };
     each_class_matches(&routes, &classes)?;
-    let routes = routes
-        .into_iter()
-        .map(|route| join(route, &mut upstreams, &classes, target))
-        .collect::<Result<_, _>>()?;
-    let upstreams = upstreams.into_iter().map(Upstream::finish).collect::<Result<_, _>>()?;
-    Ok((Routes::new(routes), upstreams))
+    let joined = routes.into_iter().map(|route| join(route, &mut upstreams, &classes, target));
+    let joined = joined.collect::<Result<Vec<_>, _>>()?;
+    let upstreams = upstreams.into_iter().map(Upstream::finish).collect::<Result<Vec<_>, _>>()?;
+    let (upstreams, classes): (Vec<_>, Vec<_>) = upstreams.into_iter().unzip();
+    let routes = joined.into_iter().map(|route| {
+        let upstream = route.upstream();
+        route.with(&classes[upstream])
+    });
+    Ok((Routes::new(routes.collect()), upstreams))
 }

@@ -9,6 +9,7 @@ mod laws;
 mod limits;
 mod log;
 mod overflow;
+mod pairs;
 mod profile;
 mod proxied;
 mod resources;

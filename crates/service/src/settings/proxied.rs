@@ -58,6 +58,7 @@ impl Proxied<'_> {
         let mut upstreams = [upstream];
         let route = join(definition, &mut upstreams, classes, target)?;
         let [upstream] = upstreams;
-        Ok((upstream.finish()?, route))
+        let (upstream, classes) = upstream.finish()?;
+        Ok((upstream, route.with(&classes)))
     }
 }

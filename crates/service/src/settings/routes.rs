@@ -1,21 +1,23 @@
 //! Configuration of routes, `[[routes]]`.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use http::Method;
-use tamarisk_control::{CLASSES_MAX, Class, ClassId, Target};
+use tamarisk_control::{ClassId, Target};
 use tamarisk_proxy::classify::{ClassRule, Route};
 use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::target;
 use tamarisk_settings::{Fault, Section, Value};
 
 use super::classes::{ClassDefinition, DEFAULT, MIDDLE};
+use super::pairs::Pair;
 use super::upstreams::Upstream;
 use super::values;
 
 pub(super) static ROUTE: Table = Table {
     heading: "[[routes]]",
-    summary: "Which requests go where. Of all routes that fit, the one with the most exact host takes a request; of those, the one with the longest path; of those, one with `methods`. A route without `host` also takes requests for the host of another route, if no route with this host has their path.",
+    summary: "Which requests go where. Of all routes that fit, the one with the most exact host takes a request; of those, the one with the longest path; of those, one with `methods`. A route without `host` also takes requests for the host of another route, if no route with this host has their path. Each pair of a route and a class has a class of its own in the stage, as long as at most 64 pairs use an upstream; otherwise routes share the classes of this file, and if that is not enough, all pairs with the same target, priority and weight share one.",
     groups: &[
         &[
             key("name", Form::Text("name"), "what it is called in metrics and on the status page")
@@ -191,16 +193,41 @@ pub(super) fn only_route(upstreams: &[Upstream]) -> Result<RouteDefinition, Faul
     })
 }
 
-/// Makes each class of a route a class of the route's upstream.
+/// A route whose upstream knows of its pairs with classes, before these are classes of its stage.
+pub(super) struct JoinedRoute {
+    route: Route,
+    /// Where its pairs stand among those of the upstream: that for the rest of its requests, then
+    /// those of its classes.
+    pairs: Range<usize>,
+}
+
+impl JoinedRoute {
+    /// Which upstream it leads to, by its position.
+    pub(super) fn upstream(&self) -> usize {
+        self.route.upstream
+    }
+
+    /// The route, where the pairs of its upstream are these classes.
+    pub(super) fn with(self, classes: &[ClassId]) -> Route {
+        let Self { mut route, pairs } = self;
+        let of_route = std::iter::once(&mut route.otherwise)
+            .chain(route.classes.iter_mut().map(|rule| &mut rule.class));
+        of_route.zip(&classes[pairs]).for_each(|(class, id)| *class = *id);
+        route
+    }
+}
+
+/// Tells the route's upstream of each class that the route has.
 pub(super) fn join(
     definition: RouteDefinition,
     upstreams: &mut [Upstream],
     classes: &[ClassDefinition],
     file_target: Option<Target>,
-) -> Result<Route, Fault> {
+) -> Result<JoinedRoute, Fault> {
     let tried = definition.tried(classes);
     let RouteDefinition { name, span, mut route, target, .. } = definition;
-    let upstream = &mut upstreams[route.upstream];
+    let pairs = &mut upstreams[route.upstream].pairs;
+    let first = pairs.len();
     let mut add = |class: Option<&ClassDefinition>| {
         let own = class.and_then(|class| class.target);
         let target = target.or(own).or(file_target).ok_or_else(|| {
@@ -212,26 +239,25 @@ pub(super) fn join(
             )
             .help("add for example `p90 = \"200ms\"` at the top of the file")
         })?;
-        // More than fit are reported when the upstream is complete.
-        let id = ClassId::new(upstream.classes.len().min(CLASSES_MAX - 1));
-        upstream.classes.push(Class {
-            name: gate_name(&name, class.map(|class| &*class.name)),
+        let class_name = class.map(|class| &*class.name);
+        pairs.push(Pair {
+            name: gate_name(&name, class_name),
+            class: class_name.unwrap_or(DEFAULT).to_owned(),
             target,
             priority: class.map_or(MIDDLE, |class| class.priority),
+            weight: class.and_then(|class| class.weight),
         });
-        let weight = class.and_then(|class| class.weight);
-        upstream.weights.extend(weight.map(|weight| (id, weight)));
-        Ok(id)
+        Ok(())
     };
-    let default = classes.iter().find(|class| class.name == DEFAULT);
-    route.otherwise = add(default)?;
-    for index in tried {
-        let class = &classes[index];
+    add(classes.iter().find(|class| class.name == DEFAULT))?;
+    for class in tried.into_iter().map(|index| &classes[index]) {
         if class.name != DEFAULT {
-            route.classes.push(ClassRule { any: class.any.clone(), class: add(Some(class))? });
+            add(Some(class))?;
+            let any = Arc::clone(&class.any);
+            route.classes.push(ClassRule { any, class: ClassId::DEFAULT });
         }
     }
-    Ok(route)
+    Ok(JoinedRoute { route, pairs: first..pairs.len() })
 }
 
 /// `route/class`; the route alone for its default class, and the class alone

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Weight};
+use tamarisk_control::{CLASSES_MAX, ClassId, InvalidClasses};
 use tamarisk_laws::ResourceBounds;
 use tamarisk_laws::catalogue::Laws;
 use tamarisk_proxy::classify::Client;
@@ -14,6 +14,7 @@ use tamarisk_settings::{Fault, Section, Value};
 
 use super::laws::{self, LAWS};
 use super::overflow::{OVERFLOW, overflow};
+use super::pairs::{Pair, classes_of};
 use super::resources::{RESOURCES_KEY, resources};
 use super::values;
 use crate::{OverflowOptions, UpstreamOptions};
@@ -53,7 +54,7 @@ static CLIENT_TABLE: Table = Table {
 
 const CLIENT: &str = "\"address\", { header = \"…\" } or { cookie = \"…\" }";
 
-/// An upstream, and the classes that its routes have brought so far.
+/// An upstream, and the pairs of a route and a class that lead to it, as far as they are known.
 pub(super) struct Upstream {
     pub(super) name: String,
     pub(super) span: Range<usize>,
@@ -65,8 +66,7 @@ pub(super) struct Upstream {
     overflow: Option<OverflowAt>,
     resources: ResourceBounds,
     laws: Laws,
-    pub(super) classes: Vec<Class>,
-    pub(super) weights: Vec<(ClassId, Weight)>,
+    pub(super) pairs: Vec<Pair>,
 }
 
 /// An overflow, and where that stands.
@@ -154,29 +154,30 @@ impl Upstream {
             client: section.read("client", client)?.unwrap_or_default(),
             overflow: section.read("overflow", |value| Ok((overflow(value)?, value.span())))?,
             resources: section.read("resources", resources)?.unwrap_or_default(),
-            classes: Vec::new(),
-            weights: Vec::new(),
+            pairs: Vec::new(),
         })
     }
 
-    pub(super) fn finish(self) -> Result<UpstreamOptions, Fault> {
-        if self.classes.is_empty() {
+    /// The options of the upstream, and the class of each of its pairs.
+    pub(super) fn finish(self) -> Result<(UpstreamOptions, Vec<ClassId>), Fault> {
+        if self.pairs.is_empty() {
             let message = format!("no route uses the upstream {:?}", self.name);
             return Err(Fault::new(self.span, message, "add a route to it, or remove it"));
         }
-        if self.classes.len() > CLASSES_MAX {
-            let message = format!(
-                "{} pairs of a route and a class use the upstream {:?}",
-                self.classes.len(),
-                self.name
-            );
-            let expected = format!("expected at most {CLASSES_MAX}");
-            return Err(Fault::new(self.span, message, expected));
-        }
-        let classes = Classes::new(self.classes).map_err(|error| {
-            Fault::new(self.span, error.to_string(), "choose other names for the routes or classes")
+        let (classes, ids) = classes_of(&self.pairs).map_err(|error| match error {
+            InvalidClasses::Count(promises) => {
+                let message = format!(
+                    "{promises} combinations of target, priority and weight before the upstream {:?}",
+                    self.name
+                );
+                let expected = format!("expected at most {CLASSES_MAX}");
+                Fault::new(self.span.clone(), message, expected)
+            }
+            InvalidClasses::Duplicate(_) => {
+                let expected = "choose other names for the routes or classes";
+                Fault::new(self.span.clone(), error.to_string(), expected)
+            }
         })?;
-        let classes = self.weights.into_iter().fold(classes, |all, (id, w)| all.weighted(id, w));
         let mut options = UpstreamOptions::new(self.name, self.origin, classes);
         options.host_header = self.host_header;
         let [connect_time, answer_time] = self.times;
@@ -186,9 +187,10 @@ impl Upstream {
         options.client = self.client;
         options.resources = self.resources;
         options.laws = self.laws;
-        let Some((overflow, span)) = self.overflow else { return Ok(options) };
-        options
+        let Some((overflow, span)) = self.overflow else { return Ok((options, ids)) };
+        let options = options
             .with_overflow(Some(overflow))
-            .map_err(|error| Fault::new(span, error.to_string(), "here is the service already"))
+            .map_err(|error| Fault::new(span, error.to_string(), "here is the service already"))?;
+        Ok((options, ids))
     }
 }

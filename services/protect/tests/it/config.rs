@@ -2,7 +2,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use tamarisk_control::{Priority, Ratio};
 use tamarisk_laws::ResourceBounds;
@@ -131,6 +131,62 @@ fn requests_find_their_route_and_class() {
     assert_eq!(choose("shop", "/search", "plan=gold", "127.0.0.1"), "search/paying");
     assert_eq!(choose("shop", "/", "", "192.0.2.77"), "rest/paying");
     assert_eq!(choose("shop", "/", "", "198.51.100.1"), "rest");
+}
+
+/// A file with a thousand routes and, with the rest of the requests, ten classes.
+fn ten_thousand_pairs(upstream: &str) -> String {
+    let classes = (0..9).map(|class| {
+        let any = format!("[{{ header = \"x-class\", value = \"{class}\" }}]");
+        format!("[classes.c{class}]\nany = {any}\npriority = {class}\np90 = \"{}s\"\n", 10 + class)
+    });
+    let routes = (0..1000).map(|route| {
+        let host =
+            if route % 2 == 0 { format!("host = \"h{route}.example\"\n") } else { String::new() };
+        format!("[[routes]]\nname = \"r{route}\"\npath = \"/r{route}\"\n{host}")
+    });
+    let (classes, routes) = (classes.collect::<String>(), routes.collect::<String>());
+    format!(
+        "listen = \"127.0.0.1:0\"\ncores = 1\np90 = \"10s\"\nupstreams.app.url = \"{upstream}\"\n\
+         {classes}{routes}"
+    )
+}
+
+#[test]
+fn ten_thousand_pairs_of_a_route_and_a_class_share_the_classes_of_one_stage() {
+    let options = config::parse("protect.toml", &ten_thousand_pairs("http://127.0.0.1:1")).unwrap();
+    let classes = &options.upstreams[0].classes;
+    let names: Vec<_> = classes.iter().map(|(_, class)| &*class.name).collect();
+    assert_eq!(names, ["default", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"]);
+    let choose = |host: &'static str, path: &str, class: Option<&'static str>| {
+        let mut headers = HeaderMap::new();
+        headers
+            .extend(class.map(|class| {
+                (HeaderName::from_static("x-class"), HeaderValue::from_static(class))
+            }));
+        let client = || IpAddr::from([192, 0, 2, 1]);
+        let choice = options.routes.choose(&Method::GET, || Some(host), path, &headers, client)?;
+        Some((choice.route, names[choice.class.index()]))
+    };
+    assert_eq!(choose("h998.example", "/r998/x", None), Some((998, "default")));
+    assert_eq!(choose("H998.example:80", "/r998", Some("3")), Some((998, "c3")));
+    assert_eq!(choose("other.example", "/r999/x", Some("8")), Some((999, "c8")));
+    assert_eq!(choose("other.example", "/r998/x", None), None);
+}
+
+#[test]
+fn more_promises_than_a_stage_has_classes_are_a_mistake() {
+    let routes = (0..65).map(|route| {
+        format!(
+            "[[routes]]\nname = \"r{route}\"\npath = \"/r{route}\"\np90 = \"{}ms\"\n",
+            100 + route
+        )
+    });
+    let routes = routes.collect::<String>();
+    let text =
+        format!("listen = \"127.0.0.1:0\"\nupstreams.app.url = \"http://127.0.0.1:1\"\n{routes}");
+    let text = shown(&text);
+    assert!(text.contains("65 combinations of target, priority and weight"), "{text}");
+    assert!(text.contains("expected at most 64"), "{text}");
 }
 
 #[test]
