@@ -67,10 +67,9 @@ impl Connection {
         };
         let pages = &snapshot.site.pages;
         match target {
-            Some((RouteTarget::Folder(folder), rest)) => match without_page(folder, rest, &request)
-            {
-                Ok(answer) => own(pages, host, answer, &request, entry),
-                Err(key) => self.page(snapshot, host, folder, (key, begun), request, entry),
+            Some((RouteTarget::Folder(folder), rest)) => match page_asked(folder, rest, &request) {
+                Ok(key) => self.page(snapshot, host, folder, (key, begun), request, entry),
+                Err(answer) => own(pages, host, answer, &request, entry),
             },
             Some((RouteTarget::Redirect(redirect), rest)) => {
                 Pending::at_once(answer::redirect(redirect, rest, request.uri().query()))
@@ -143,9 +142,17 @@ impl Connection {
         let loading = match begun.filter(|begun| begun.key == key) {
             Some(begun) => begun,
             None => match pages.in_memory(&folder.source, &key) {
-                Some(page) => {
+                Some(known) => {
                     let (method, headers) = (request.method(), request.headers());
-                    let answer = found(&page, method, headers, folder.cache_control.as_ref());
+                    let answer = match known {
+                        Ok(Loaded::Page(page)) => {
+                            found(&page, method, headers, folder.cache_control.as_ref())
+                        }
+                        Ok(Loaded::Folder) => {
+                            answer::folder(request.uri().path(), request.uri().query())
+                        }
+                        Err(status) => answer::message(status),
+                    };
                     return own(pages, host, answer, &request, entry);
                 }
                 None => Loading::new(pages, &folder.source, key),
@@ -181,24 +188,34 @@ impl Connection {
     }
 }
 
-/// An answer that needs no page, or the one that is asked for at the path `rest` in `folder`.
-fn without_page(
+/// Which page is asked for at the path `rest` in `folder`, or the answer that needs none.
+fn page_asked(
     folder: &ServedFolder,
     rest: &str,
     request: &Request<ClientBody>,
-) -> Result<Answer, PageKey> {
-    let (method, uri) = (request.method(), request.uri());
-    match *method {
+) -> Result<PageKey, Answer> {
+    match *request.method() {
         Method::GET | Method::HEAD => {}
-        Method::OPTIONS => return Ok(answer::options()),
-        _ => return Ok(answer::not_allowed()),
+        Method::OPTIONS => return Err(answer::options()),
+        _ => return Err(answer::not_allowed()),
     }
+    page_key(folder, rest, request.uri().path(), request.uri().query())
+}
+
+/// Which page is asked for by a request for `path`, which has `rest` below that of the `folder`, or
+/// the answer that needs none.
+pub(crate) fn page_key(
+    folder: &ServedFolder,
+    rest: &str,
+    path: &str,
+    query: Option<&str>,
+) -> Result<PageKey, Answer> {
     if rest.is_empty() {
-        return Ok(answer::folder(uri.path(), uri.query()));
+        return Err(answer::folder(path, query));
     }
     match SitePath::of(rest, folder.hidden) {
-        Ok(path) => Err(folder.source.key(path)),
-        Err(error) => Ok(answer::message(status_of(error))),
+        Ok(path) => Ok(folder.source.key(path)),
+        Err(error) => Err(answer::message(status_of(error))),
     }
 }
 
@@ -214,9 +231,10 @@ fn own(
         return Pending::at_once(answer);
     }
     let wish = Wish::of(request.method(), request.headers());
-    if host.error_page(answer.status()).is_none() {
-        return Pending::at_once(answer::for_people(answer, &wish));
-    }
+    let answer = match dressed_at_once(answer, host, &wish, pages) {
+        Ok(answer) => return Pending::at_once(answer),
+        Err(answer) => answer,
+    };
     let (pages, host) = (Arc::clone(pages), Arc::clone(host));
     let entry = entry.take();
     Pending::Later(Box::pin(async move { (dressed(answer, &host, wish, &pages).await, entry) }))
@@ -224,20 +242,34 @@ fn own(
 
 /// With the page that the host has for its status, if it has one and it can be had, or ours.
 async fn dressed(answer: Answer, host: &Host, wish: Wish, pages: &Arc<Pages>) -> Answer {
-    let page = host.error_page(answer.status()).filter(|_| answer::is_text(&answer));
-    let Some((source, path)) = page else { return answer::for_people(answer, &wish) };
-    let key = source.key(path.clone());
-    let page = match pages.in_memory(source, &key) {
-        Some(page) => page,
-        None => match pages.load(source, &key).await.loaded {
-            Ok(Loaded::Page(page)) => page,
-            Ok(Loaded::Folder) | Err(_) => return answer::for_people(answer, &wish),
-        },
+    let answer = match dressed_at_once(answer, host, &wish, pages) {
+        Ok(answer) => return answer,
+        Err(answer) => answer,
     };
-    answer::with_page(answer, &page, &wish)
+    let Some((source, path)) = host.error_page(answer.status()) else { return answer };
+    match pages.load(source, &source.key(path.clone())).await.loaded {
+        Ok(Loaded::Page(page)) => answer::with_page(answer, &page, &wish),
+        Ok(Loaded::Folder) | Err(_) => answer::for_people(answer, &wish),
+    }
 }
 
-fn found(
+/// The same without waiting: the answer as it was if the host's page is not in memory.
+pub(crate) fn dressed_at_once(
+    answer: Answer,
+    host: &Host,
+    wish: &Wish,
+    pages: &Arc<Pages>,
+) -> Result<Answer, Answer> {
+    let page = host.error_page(answer.status()).filter(|_| answer::is_text(&answer));
+    let Some((source, path)) = page else { return Ok(answer::for_people(answer, wish)) };
+    match pages.in_memory(source, &source.key(path.clone())) {
+        Some(Ok(Loaded::Page(page))) => Ok(answer::with_page(answer, &page, wish)),
+        Some(Ok(Loaded::Folder) | Err(_)) => Ok(answer::for_people(answer, wish)),
+        None => Err(answer),
+    }
+}
+
+pub(crate) fn found(
     page: &Page,
     method: &Method,
     headers: &HeaderMap,

@@ -185,12 +185,13 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
+    pub(crate) fn new(accepted: Accepted, accept: Option<HeaderValue>, is_head: bool) -> Self {
+        Self { accepted, accept, is_head }
+    }
+
     pub(crate) fn of(method: &Method, headers: &HeaderMap) -> Self {
-        Self {
-            accepted: Accepted::of(headers),
-            accept: headers.get(ACCEPT).cloned(),
-            is_head: method == Method::HEAD,
-        }
+        let accept = headers.get(ACCEPT).cloned();
+        Self::new(Accepted::of(headers), accept, method == Method::HEAD)
     }
 }
 

@@ -9,7 +9,7 @@ use tamarisk_stage::{BuildError, CallError, Clock, Entry};
 use crate::cache::outcome::{LoadOutcome, Loaded, NoPage, NotNow, Waited};
 use crate::cache::page_cache::{PageCache, PageKey};
 use crate::disk::files::{Files, Found, Load, Told};
-use crate::disk::folder::Folder;
+use crate::disk::folder::{AtOnce, Folder};
 use crate::disk::path::SitePath;
 use crate::disk::root::FileError;
 use crate::page::{Page, Stamp};
@@ -17,6 +17,9 @@ use crate::page::{Page, Stamp};
 /// A page that nobody has compared with the disk for so long after it was due is compared before it
 /// is sent: what it says may be long past. It is asked for so seldom that nobody waits for others.
 const OVERDUE_NANOS: u64 = 2_000_000_000;
+
+/// What a path has led to, or the status that says why to nothing.
+type Known = Result<Loaded, StatusCode>;
 
 /// All pages of all folders.
 pub(crate) struct Pages {
@@ -66,18 +69,19 @@ impl Pages {
         self.cache.retain(folders, cache_bytes);
     }
 
-    /// The page that is in our memory, in open files or in the kernel's caches; now and then somebody
-    /// compares it with the disk. None if that should have been long ago, and the kernel does not know
-    /// it to be the same: [`load`](Self::load) compares it.
-    pub(crate) fn loaded(
-        self: &Arc<Self>,
-        source: &PageSource,
-        key: &PageKey,
-    ) -> Option<Arc<Page>> {
+    /// What is at `key`, as far as that is in our memory, in open files or in the kernel's caches; now
+    /// and then somebody compares a page with the disk. None if that should have been long ago, and
+    /// the kernel does not know it to be the same: [`load`](Self::load) compares it.
+    pub(crate) fn at_once(self: &Arc<Self>, source: &PageSource, key: &PageKey) -> Option<Known> {
         let now = self.clock.now();
-        let page = self.cache.held(key).or_else(|| self.open(key));
-        let page = page.or_else(|| self.find(source, key, now))?;
-        let Some(overdue) = page.check_overdue(now) else { return Some(page) };
+        let page = match self.cache.held(key).or_else(|| self.open(key)) {
+            Some(page) => page,
+            None => match self.find(source, key, now)? {
+                Ok(Loaded::Page(page)) => page,
+                other => return Some(other),
+            },
+        };
+        let Some(overdue) = page.check_overdue(now) else { return Some(Ok(Loaded::Page(page))) };
         let is_still = |searched| source.folder.is_at_once_still(&key.path, &page.stamp, searched);
         if overdue >= OVERDUE_NANOS && !is_still(true) {
             return None;
@@ -88,16 +92,17 @@ impl Pages {
                 self.check(source, key, &page);
             }
         }
-        Some(page)
+        Some(Ok(Loaded::Page(page)))
     }
 
-    /// The same, if no form of it would have to come from a disk when it is begun to be sent.
-    pub(crate) fn in_memory(
-        self: &Arc<Self>,
-        source: &PageSource,
-        key: &PageKey,
-    ) -> Option<Arc<Page>> {
-        self.loaded(source, key).filter(|page| page.begins_in_memory())
+    /// The same, but for a page of which a form would have to come from a disk when it is begun to be
+    /// sent.
+    pub(crate) fn in_memory(self: &Arc<Self>, source: &PageSource, key: &PageKey) -> Option<Known> {
+        let is_there = |known: &Known| match known {
+            Ok(Loaded::Page(page)) => page.begins_in_memory(),
+            Ok(Loaded::Folder) | Err(_) => true,
+        };
+        self.at_once(source, key).filter(is_there)
     }
 
     /// The page that is in open files, if they are what they were.
@@ -110,12 +115,18 @@ impl Pages {
         Some(page)
     }
 
-    /// The page that takes no disk, which is kept from now on.
-    fn find(&self, source: &PageSource, key: &PageKey, now: Timestamp) -> Option<Arc<Page>> {
-        let page = source.folder.page_at_once(&key.path, &self.files.open, now)?;
-        let page = Arc::new(page);
-        self.cache.put(key.clone(), Arc::clone(&page));
-        Some(page)
+    /// What takes no disk; a page is kept from now on.
+    fn find(&self, source: &PageSource, key: &PageKey, now: Timestamp) -> Option<Known> {
+        let found = source.folder.at_once(&key.path, &self.files.open, now)?;
+        Some(match found {
+            Ok(AtOnce::Page(page)) => {
+                let page = Arc::new(page);
+                self.cache.put(key.clone(), Arc::clone(&page));
+                Ok(Loaded::Page(page))
+            }
+            Ok(AtOnce::Folder) => Ok(Loaded::Folder),
+            Err(error) => Err(status_of(error)),
+        })
     }
 
     /// Compares a page with the disk, which nobody waits for.
@@ -163,7 +174,6 @@ impl Pages {
         key: &PageKey,
         waited: &mut Option<Waited>,
     ) -> Result<Loaded, NoPage> {
-        let status = |status| Err(NoPage::Status(status));
         let called = self.call(source, key, None).await;
         let (found, took) = called.map_err(|error| NoPage::NotNow(error.into()))?;
         *waited = Some(took);
@@ -171,10 +181,8 @@ impl Pages {
             Ok(Found::Page(page)) => Ok(Loaded::Page(page)),
             Ok(Found::Folder) => Ok(Loaded::Folder),
             Ok(Found::Same) => unreachable!("none was known"),
-            Err(FileError::NotFound) => status(StatusCode::NOT_FOUND),
-            Err(FileError::Forbidden) => status(StatusCode::FORBIDDEN),
-            Err(FileError::Broken) => status(StatusCode::INTERNAL_SERVER_ERROR),
             Err(FileError::Busy) => Err(NoPage::NotNow(NotNow::CROWDED)),
+            Err(error) => Err(NoPage::Status(status_of(error))),
         }
     }
 
@@ -190,5 +198,15 @@ impl Pages {
             Ok(Found::Same) | Err(FileError::Busy | FileError::Broken) => {}
         }
         Some(waited)
+    }
+}
+
+/// The status of an answer that there is no page.
+const fn status_of(error: FileError) -> StatusCode {
+    match error {
+        FileError::NotFound => StatusCode::NOT_FOUND,
+        FileError::Forbidden => StatusCode::FORBIDDEN,
+        FileError::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        FileError::Broken => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -62,6 +62,14 @@ pub(crate) enum Located {
     Folder,
 }
 
+/// What a path means, as far as it takes no disk.
+#[derive(Debug)]
+pub(crate) enum AtOnce {
+    Page(Page),
+    /// A folder, asked for without the slash at its end.
+    Folder,
+}
+
 /// What a page can be made of.
 #[derive(Debug)]
 pub(crate) enum OpenPage {
@@ -159,18 +167,48 @@ impl Folder {
         Located::Page(OpenPage::File(Box::new(file)))
     }
 
-    /// The page at `path`, if it takes no disk and little work: a file that the kernel has in its
-    /// caches, as far as it is sent at first, and that is not to be compressed here.
-    pub(crate) fn page_at_once(
+    /// What `path` means, as far as the kernel knows from its caches of names and files; `None` if
+    /// that takes a disk, or more than a little work.
+    pub(crate) fn at_once(
         &self,
         path: &SitePath,
         files: &PageFiles,
         now: Timestamp,
+    ) -> Option<Result<AtOnce, FileError>> {
+        let (file, metadata) = match self.root.get_cached(path)? {
+            Ok(found) => found,
+            Err(error @ (FileError::NotFound | FileError::Forbidden)) => return Some(Err(error)),
+            Err(FileError::Busy | FileError::Broken) => return None,
+        };
+        match (metadata.is_dir(), path.is_folder()) {
+            (true, false) => Some(Ok(AtOnce::Folder)),
+            (true, true) => self.is_empty_at_once(path).then_some(Err(FileError::NotFound)),
+            (false, true) => Some(Err(FileError::NotFound)),
+            (false, false) => {
+                self.page_at_once(path, (file, metadata), files, now).map(|it| Ok(AtOnce::Page(it)))
+            }
+        }
+    }
+
+    /// Whether the kernel knows that nothing stands for the folder at `path`.
+    fn is_empty_at_once(&self, path: &SitePath) -> bool {
+        let is_missing =
+            |name| matches!(self.root.get_cached(&path.join(name)), Some(Err(FileError::NotFound)));
+        self.listing == Listing::Off && self.index.iter().all(is_missing)
+    }
+
+    /// The page of an open file, if it takes no disk and little work: the kernel has the file in its
+    /// caches, as far as it is sent at first, and it is not to be compressed here.
+    fn page_at_once(
+        &self,
+        path: &SitePath,
+        (file, metadata): (File, Metadata),
+        files: &PageFiles,
+        now: Timestamp,
     ) -> Option<Page> {
-        if path.is_folder() || !self.tells.load(Ordering::Relaxed) || is_text(&type_of(path)) {
+        if !self.tells.load(Ordering::Relaxed) || is_text(&type_of(path)) {
             return None;
         }
-        let (file, metadata) = self.root.get_cached(path)?.ok()?;
         // Long ones that are not sent as files would be copied.
         let is_little = self.by_file || metadata.len() < page_file::LENGTH_MIN;
         if !metadata.is_file() || !is_little {
