@@ -37,6 +37,7 @@
 //! ```
 
 mod compile;
+mod content_type;
 mod page;
 mod process;
 mod request;

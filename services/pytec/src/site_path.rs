@@ -2,8 +2,13 @@
 
 use std::fmt;
 
+use crate::content_type::content_type;
+
 /// The longest path; longer ones are not looked for.
 const BYTES_MAX: usize = 1024;
+
+/// The folder whose files are all sent, whatever they end with.
+const PUBLIC: &str = "public/";
 
 /// What the names of files that are code end with.
 const ENDINGS_OF_CODE: [&str; 4] = [".pytec", ".pyh", ".py", ".pyc"];
@@ -59,11 +64,12 @@ impl SitePath {
             .filter(|file| file.page().is_some_and(|page| page.strip_prefix('/') == Some(path)))
     }
 
-    /// The file that is sent as it is for this path, if it may be.
+    /// The file that is sent as it is for this path, if it may be: one that is meant for browsers by
+    /// its ending or its folder, and no source.
     pub(crate) fn of_file(path: &str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
         let index = if path.is_empty() || path.ends_with('/') { "index.html" } else { "" };
-        Self::new(&format!("{path}{index}")).filter(|file| !file.is_source())
+        Self::new(&format!("{path}{index}")).filter(|file| file.is_public() && !file.is_source())
     }
 
     pub(crate) fn is_include(&self) -> bool {
@@ -73,6 +79,10 @@ impl SitePath {
     /// Whether it is in the folder of the site's modules.
     fn is_library(&self) -> bool {
         self.0.split('/').next().is_some_and(|first| first.eq_ignore_ascii_case("lib"))
+    }
+
+    fn is_public(&self) -> bool {
+        self.0.starts_with(PUBLIC) || content_type(&self.0).is_some()
     }
 
     /// Whether it is code or configuration, which nobody is sent.
@@ -142,6 +152,31 @@ mod tests {
     }
 
     #[test]
+    fn only_what_is_meant_for_browsers_is_sent() {
+        for path in [
+            "/data.db",
+            "/data.DB",
+            "/id_rsa",
+            "/config.ini",
+            "/site.sqlite3",
+            "/backup.tar.gz",
+            "/Makefile",
+            "/notes.html.old",
+            "/notes.md",
+            "/a.html/data.db",
+            "/PUBLIC/data.db",
+            "/publicity/data.db",
+            "/sub/public/data.db",
+            "/public",
+        ] {
+            assert_eq!(SitePath::of_file(path), None, "{path}");
+        }
+        for path in ["/A.HTML", "/logo.Svg", "/app.js.map", "/public/data.db", "/public/a/id_rsa"] {
+            assert_eq!(SitePath::of_file(path).unwrap().as_str(), &path[1..]);
+        }
+    }
+
+    #[test]
     fn sources_are_no_files_to_send() {
         for path in [
             "/a.pytec",
@@ -164,6 +199,12 @@ mod tests {
             "/a.html~",
             "/.env",
             "/a/../b",
+            "/public/a.py",
+            "/public/a.pytec",
+            "/public/.env",
+            "/public/../data.db",
+            "/public/a.html~",
+            "/public/pytec.toml",
         ] {
             assert_eq!(SitePath::of_file(path), None, "{path}");
         }

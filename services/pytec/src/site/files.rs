@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use tamarisk::{BoxError, BuildError, Context, Request, Stage};
 use tokio_util::io::ReaderStream;
 
+use crate::content_type::content_type;
 use crate::root::{ReadError, Root};
 use crate::site_path::SitePath;
 
@@ -70,8 +71,12 @@ fn found(root: &Root, request: &FileRequest) -> Result<FileAnswer, BoxError> {
     if let Some(page) = first_there(root, [SitePath::of_page(&request.path)])? {
         return Ok(FileAnswer::NewPage(page));
     }
-    let Some(path) = SitePath::of_file(&request.path) else { return Ok(FileAnswer::Nothing) };
-    let (file, metadata) = match root.open_file(&path) {
+    let path = SitePath::of_file(&request.path);
+    let opened = path.ok_or(ReadError::NotFound).and_then(|path| {
+        let (file, metadata) = root.open_file(&path)?;
+        Ok((path, file, metadata))
+    });
+    let (path, file, metadata) = match opened {
         Err(ReadError::NotFound) => {
             let folder = format!("{}/", request.path);
             let pages = [SitePath::of_page(&folder), SitePath::of_file(&folder)];
@@ -128,31 +133,12 @@ pub(super) fn response(file: FoundFile) -> Response {
             Body::from_stream(ReaderStream::with_capacity(all, PIECE_BYTES))
         }
     };
+    // Of the folder `public` every file is sent.
+    let kind = content_type(path.as_str()).unwrap_or("application/octet-stream");
     let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static(content_type(path.as_str()))),
+        (CONTENT_TYPE, HeaderValue::from_static(kind)),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (CONTENT_LENGTH, HeaderValue::from(length)),
     ];
     (StatusCode::OK, headers, body).into_response()
-}
-
-fn content_type(name: &str) -> &'static str {
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
-    match ending.as_deref().unwrap_or_default() {
-        "html" | "htm" => "text/html; charset=utf-8",
-        "css" => "text/css; charset=utf-8",
-        "js" | "mjs" => "text/javascript; charset=utf-8",
-        "txt" | "md" => "text/plain; charset=utf-8",
-        "json" => "application/json",
-        "xml" => "application/xml",
-        "svg" => "image/svg+xml",
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "gif" => "image/gif",
-        "webp" => "image/webp",
-        "ico" => "image/x-icon",
-        "woff2" => "font/woff2",
-        "pdf" => "application/pdf",
-        _ => "application/octet-stream",
-    }
 }

@@ -101,6 +101,70 @@ async fn sources_and_what_is_outside_are_never_sent() {
 }
 
 #[tokio::test]
+async fn of_the_files_beside_pages_only_those_meant_for_browsers_are_sent() {
+    let secret = [
+        "data.db",
+        "Data.DB",
+        "id_rsa",
+        "config.ini",
+        "users.csv",
+        "dump.sql.gz",
+        "page.html.db",
+        "key.pem",
+        "script.sh",
+        "Makefile",
+        "notes.txt~",
+        "tool.py",
+        "Tool.PY",
+        "lib/data.json",
+        "public/tool.py",
+        "public/.env",
+        "public/.git/config.json",
+        "PUBLIC/data.db",
+        "sub/public/data.db",
+        "page.html ",
+        "page.ht\u{ff4d}l",
+    ];
+    let sent =
+        ["a.html", "A.CSS", "logo.Svg", "caf\u{e9} menu.txt", "public/data.db", "public/x/id_rsa"];
+    let folder = Folder::with(&[("index.pytec", "home")]);
+    secret.iter().for_each(|name| folder.write(name, "SECRET"));
+    sent.iter().for_each(|name| folder.write(name, "sent"));
+    let site = folder.open();
+    let encoded = |name: &str| -> [String; 2] {
+        let every = name.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.-_~".contains(&byte);
+        let needed = name.bytes().map(|byte| match plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        });
+        [format!("/{}", needed.collect::<String>()), format!("/{every}")]
+    };
+    for name in secret {
+        let [plain, every] = encoded(name);
+        for path in [format!("{plain}?x=.html"), format!("{plain}%00.html"), plain, every] {
+            let answer = get(&site, &path).await;
+            assert_eq!(answer.status, 404, "{path}: {}", answer.text());
+            assert!(!answer.text().contains("SECRET"), "{path}");
+        }
+        for path in [format!("{}/.html", encoded(name)[0]), format!("{}/", encoded(name)[0])] {
+            assert_eq!(get(&site, &path).await.status, 404, "{path}");
+        }
+    }
+    for name in sent {
+        for path in encoded(name) {
+            assert_eq!(page(&site, &path).await, "sent", "{path}");
+        }
+    }
+    let kind = |path: &'static str| {
+        let site = site.clone();
+        async move { get(&site, path).await.headers["content-type"].clone() }
+    };
+    assert_eq!(kind("/logo.Svg").await, "image/svg+xml");
+    assert_eq!(kind("/public/data.db").await, "application/octet-stream");
+}
+
+#[tokio::test]
 async fn pages_come_change_and_go_with_their_files() {
     let folder = Folder::with(&[
         ("a.pytec", "one<%include i.pyh %><%pytec import m; write(m.v) %>"),
