@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::support::{Folder, exists, get, page, until};
+use crate::support::{Folder, STUCK, exists, get, page, until};
 use tamarisk::axum::Part;
 use tamarisk::{Accounts, CallError, Entry};
 use tamarisk_pytec::{PageRequest, Site};
@@ -48,7 +48,7 @@ async fn an_overdue_page_is_ended_at_its_time_and_its_process_replaced() {
     let answer = get(&site, "/forever").await;
     assert_eq!(answer.status, 504);
     assert!(began.elapsed() >= Duration::from_millis(400));
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < STUCK, "{:?}", began.elapsed());
     assert_eq!(running(&folder).await, before);
     // There may be one process: the next is started when the one before has ended.
     assert_ne!(page(&site, "/who").await, before);
@@ -68,7 +68,7 @@ async fn a_page_is_ended_at_the_deadline_of_its_request() {
     let forever = site.page("/forever").unwrap();
     let ended = forever.render(entry, PageRequest::get("/forever")).await;
     assert_eq!(ended.unwrap_err(), CallError::Terminated);
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < STUCK, "{:?}", began.elapsed());
     let process = running(&folder).await;
     until(|| async { !exists(&process) }).await;
     assert_eq!(accounts(&site, "/forever").terminated, 1);
@@ -413,7 +413,7 @@ async fn processes_end_with_their_server_however_that_ends() {
     %>";
     let folder = Folder::with(&[("loop.pytec", source)]);
     let mut server = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "processes_end_with_their_server_however_that_ends"])
+        .args(["--exact", "processes::processes_end_with_their_server_however_that_ends"])
         .env(SITE, &folder.0)
         .stdout(std::process::Stdio::null())
         .spawn()

@@ -88,7 +88,8 @@ fn changes_wait_for_five_seconds_however_many_they_are() {
                 let answer = browser.send("POST", path, &form);
                 assert_eq!((answer.status, answer.page()), (503, "problem"), "{}", answer.body);
                 let took = began.elapsed().as_secs_f64();
-                assert!((4.9..8.0).contains(&took), "{path}: {took} s");
+                assert!(took >= 4.9, "{path}: {took} s");
+                assert!(began.elapsed() < STUCK, "{path}: {took} s");
             });
         }
     });
