@@ -13,6 +13,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use percent_encoding::percent_decode_str;
 use tamarisk::axum::{RequestEntry, StageError};
 use tamarisk::{CallError, Entry};
+use tamarisk_http_gate::client_network;
 
 use super::files::{self, FileAnswer, FileRequest};
 use super::options::client;
@@ -38,6 +39,10 @@ async fn answer(
     }
     let Ok(path) = percent_decode_str(head.uri.path()).decode_utf8() else {
         return plain(StatusCode::NOT_FOUND);
+    };
+    let entry = match client(&head) {
+        Some(client) => entry.flow(client_network(client)),
+        None => entry,
     };
     let page = match site.page(&path) {
         Some(page) => page,

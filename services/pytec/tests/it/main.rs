@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
 mod compiler;
+mod fairness;
 mod language;
 mod processes;
 mod site;
