@@ -47,7 +47,7 @@ Examples:
   A target for all kinds of requests, and another for searches:
     tamarisk mail --p90 200ms --p90 search=1s
   Behind a proxy that ends TLS:
-    tamarisk mail --behind-tls
+    tamarisk mail --behind-tls --trusted-proxy 127.0.0.1
   The same options from a file, docs/examples/mail.toml:
     tamarisk serve mail.toml
 

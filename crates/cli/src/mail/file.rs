@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use tamarisk_arashi::RequestKind;
 use tamarisk_arashi::store::Database;
-use tamarisk_service::settings::{address, file};
+use tamarisk_service::settings::{address, file, network};
 use tamarisk_settings::table::{Form, Key, LawKind, Table, key};
-use tamarisk_settings::values::{duration, not_one_of, number, text, yes};
+use tamarisk_settings::values::{duration, list, not_one_of, number, text, yes};
 use tamarisk_settings::{ConfigError, Document, Fault, Section, Value, laws};
 
 use super::MailPlace;
@@ -42,7 +42,8 @@ static MAIL: Table = Table {
         key("p90", Form::Time, "response-time target of all kinds of requests: nine of ten are answered within it").otherwise("`250ms`; `1s` for `log-in`, `search`, `digest`, `delete-folder` and `compose`"),
         key("targets", Form::Map("kind of requests", &Form::Time), "targets of single kinds"),
         key("page_size", Form::Whole(10, 100), "messages on a page of a list").default("20"),
-        key("behind_tls", Form::Bool, "clients come over TLS, which a proxy in front ends: cookies are sent over TLS only, and the last address in `X-Forwarded-For` is the client's").default("false"),
+        key("behind_tls", Form::Bool, "clients come over TLS, which a proxy in front ends: cookies are sent over TLS only, and, without `trusted_proxies`, the last address in `X-Forwarded-For` is the client's").default("false"),
+        key("trusted_proxies", Form::List(&Form::Text("address or network")), "addresses of reverse proxies in front, whose `X-Forwarded-For` is trusted").default("[]"),
         key("class_header", Form::Text("header name"), "header whose value `gold` or `bronze` is the class of a request, in place of its account's; whoever can send it can choose"),
         ADMISSION,
         key("degradation", Form::Bool, "under overload, lists, searches and digests are degraded before requests are rejected").default("true"),
@@ -82,6 +83,9 @@ fn settings(document: &Document<'_>, folder: &Path) -> Result<MailSettings, Faul
         p90: targets(&mail)?,
         page_size: mail.read("page_size", page_size)?.unwrap_or(PAGE_SIZE),
         behind_tls: mail.read("behind_tls", yes)?.unwrap_or(false),
+        trusted_proxy: mail
+            .read("trusted_proxies", |value| list(value, network))?
+            .unwrap_or_default(),
         class_header: mail.read("class_header", text)?.map(ToOwned::to_owned),
         law: Some(laws::read(|key| (key == ADMISSION.name).then(|| mail.value(key)).flatten())?),
         no_degradation: !mail.read("degradation", yes)?.unwrap_or(true),

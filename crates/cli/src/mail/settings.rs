@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use ipnet::IpNet;
 use tamarisk_arashi::store::Database;
 use tamarisk_arashi::{Options, RequestKind, Targets};
 use tamarisk_laws::catalogue::Laws;
@@ -35,10 +36,14 @@ pub(crate) struct MailSettings {
     /// Messages on a page of a list, 10 to 100
     #[arg(long, value_name = "N", default_value_t = PAGE_SIZE)]
     pub(super) page_size: u32,
-    /// Clients come over TLS, which a proxy in front ends: cookies are sent over TLS only, and the
-    /// last address in X-Forwarded-For is the client's
+    /// Clients come over TLS, which a proxy in front ends: cookies are sent over TLS only, and, if no
+    /// --trusted-proxy is given, the last address in X-Forwarded-For is the client's
     #[arg(long)]
     pub(super) behind_tls: bool,
+    /// Address or network of a reverse proxy in front, whose X-Forwarded-For is trusted; can be
+    /// repeated
+    #[arg(long, value_name = "ADDR", value_parser = network)]
+    pub(super) trusted_proxy: Vec<IpNet>,
     /// Header whose value `gold` or `bronze` is the class of a request, instead of its account's;
     /// whoever can send it can choose
     #[arg(long, value_name = "HEADER")]
@@ -85,6 +90,12 @@ impl FromStr for StatedTarget {
     }
 }
 
+/// A network, or an address as one of its own.
+fn network(text: &str) -> Result<IpNet, String> {
+    tamarisk_service::settings::network_of(text)
+        .ok_or_else(|| "expected an address or a network: `192.0.2.1` or `10.0.0.0/8`".into())
+}
+
 fn admission(name: &str) -> Result<Laws, String> {
     Laws::new().admission(name, &[]).map_err(|error| error.to_string())
 }
@@ -103,6 +114,7 @@ impl MailSettings {
         }
         options.page_size = self.page_size;
         options.behind_tls = self.behind_tls;
+        options.trusted_proxies.clone_from(&self.trusted_proxy);
         options.class_header.clone_from(&self.class_header);
         if let Some(law) = &self.law {
             options.laws.clone_from(law);

@@ -21,13 +21,7 @@ struct Mail {
 impl Mail {
     /// Serves the mail of a folder.
     fn start(folder: &Path) -> Self {
-        Self::start_with(&[
-            OsStr::new("mail"),
-            "--listen".as_ref(),
-            "127.0.0.1:0".as_ref(),
-            "--folder".as_ref(),
-            folder.as_ref(),
-        ])
+        Self::start_by(folder, &[])
     }
 
     fn start_with(arguments: &[&OsStr]) -> Self {
@@ -46,12 +40,26 @@ impl Mail {
         rest.split_whitespace().next().unwrap()
     }
 
+    /// Serves the mail of a folder with more options.
+    fn start_by(folder: &Path, more: &[&str]) -> Self {
+        let mut arguments: Vec<&OsStr> =
+            ["mail", "--listen", "127.0.0.1:0", "--folder"].map(OsStr::new).to_vec();
+        arguments.push(folder.as_ref());
+        arguments.extend(more.iter().map(OsStr::new));
+        Self::start_with(&arguments)
+    }
+
     fn send(&self, request: &str) -> String {
         answer(self.word("Log in at http://").trim_end_matches('/'), request)
     }
 
     /// Whether somebody can log in so.
     fn logs_in(&self, name: &str, password: &str) -> bool {
+        self.logs_in_by(name, password, "")
+    }
+
+    /// The same with more header fields, each with its end of the line.
+    fn logs_in_by(&self, name: &str, password: &str, fields: &str) -> bool {
         let between = |text: &str, before: &str, after: &str| {
             let (_, rest) = text.split_once(before).unwrap();
             rest.split(after).next().unwrap().to_owned()
@@ -62,7 +70,7 @@ impl Mail {
         let body = format!("csrf={csrf}&name={name}&password={password}");
         let length = body.len();
         let answer = self.send(&format!(
-            "POST /login HTTP/1.1\r\nHost: a\r\nConnection: close\r\nCookie: {cookie}\r\n\
+            "POST /login HTTP/1.1\r\nHost: a\r\nConnection: close\r\nCookie: {cookie}\r\n{fields}\
              Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\r\n{body}"
         ));
         answer.starts_with("HTTP/1.1 303")
@@ -163,6 +171,25 @@ fn the_first_start_makes_a_user_and_the_next_one_knows_it() {
     assert!(!is_removed && said.contains("no user of this database has the name `ada`"), "{said}");
     mail.end();
     fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_proxy_that_is_not_trusted_is_warned_of_and_a_trusted_one_is_not() {
+    let folder = folder("mail-proxy");
+    let by_proxy = |more: &[&str]| {
+        let mail = Mail::start_by(&folder, more);
+        assert!(!mail.logs_in_by("owner", "wrong horse", "X-Forwarded-For: 192.0.2.1\r\n"));
+        assert!(!mail.logs_in_by("owner", "wrong horse", "X-Forwarded-For: 192.0.2.1\r\n"));
+        kill_process(Pid::from_child(&mail.process), Signal::TERM).unwrap();
+        mail.log.rest()
+    };
+    let said = by_proxy(&[]);
+    assert_eq!(said.matches("add --trusted-proxy 127.0.0.1").count(), 1, "{said}");
+    for trusted in ["127.0.0.1", "127.0.0.0/8"] {
+        let said = by_proxy(&["--trusted-proxy", "192.0.2.0/24", "--trusted-proxy", trusted]);
+        assert!(!said.contains("--trusted-proxy"), "{said}");
+    }
+    let _ = fs::remove_dir_all(&folder);
 }
 
 #[test]

@@ -28,5 +28,5 @@ pub use log::{LOG_KEY, log};
 pub use proxied::{PROXIED_KEYS, Proxied};
 pub use tls::Disk;
 pub use values::{
-    address, file, header_value, host_name, is_host_name, listen_address, network, path,
+    address, file, header_value, host_name, is_host_name, listen_address, network, network_of, path,
 };

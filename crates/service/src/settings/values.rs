@@ -52,11 +52,14 @@ pub fn listen_address(text: &str) -> Option<SocketAddr> {
 /// # Errors
 /// A [`Fault`] at anything else.
 pub fn network(value: &Value<'_>) -> Result<IpNet, Fault> {
-    parsed(value, "a network such as \"10.0.0.0/8\", or an address", |text| {
-        let network = IpNet::from_str(text).ok();
-        let network = network.or_else(|| Some(text.parse::<std::net::IpAddr>().ok()?.into()));
-        network.map(canonical)
-    })
+    parsed(value, "a network such as \"10.0.0.0/8\", or an address", network_of)
+}
+
+/// The same of a text, if it is one.
+pub fn network_of(text: &str) -> Option<IpNet> {
+    let network = IpNet::from_str(text).ok();
+    let network = network.or_else(|| Some(text.parse::<std::net::IpAddr>().ok()?.into()));
+    network.map(canonical)
 }
 
 /// The network as clients' addresses are compared with it: of IPv4, also where it is written as one of

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::StoreError;
 use super::connection::{Connection, Ending, Fault};
+use super::device_key::DeviceKey;
 use super::driver::Target;
 use super::verified::VerifiedPasswords;
 
@@ -23,12 +24,13 @@ const BACKOFF_LONGEST: Duration = Duration::from_secs(1);
 type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// Where mail is kept: a database by its URL. It opens nothing by itself; clones share what is
-/// known about the database being down, and about passwords.
+/// known about the database being down, about passwords, and the key of devices.
 #[derive(Clone)]
 pub struct Database {
     target: Arc<Target>,
     health: Arc<Health>,
     verified: Arc<OnceLock<VerifiedPasswords>>,
+    device_key: Arc<OnceLock<DeviceKey>>,
     clock: Clock,
 }
 
@@ -55,6 +57,7 @@ impl Database {
             target: Arc::new(target),
             health: Arc::new(Health::default()),
             verified: Arc::default(),
+            device_key: Arc::default(),
             clock: Arc::new(clock),
         })
     }
@@ -79,7 +82,7 @@ impl Database {
         }
     }
 
-    pub(super) fn now_seconds(&self) -> i64 {
+    pub(crate) fn now_seconds(&self) -> i64 {
         (self.clock)()
     }
 
@@ -90,6 +93,16 @@ impl Database {
         }
         let verified = VerifiedPasswords::new()?;
         Ok(self.verified.get_or_init(|| verified))
+    }
+
+    /// The key of devices, if a connection has read it.
+    pub(crate) fn device_key(&self) -> Option<&DeviceKey> {
+        self.device_key.get()
+    }
+
+    /// The key of devices is this one, unless one is known.
+    pub(super) fn know_device_key(&self, key: DeviceKey) -> &DeviceKey {
+        self.device_key.get_or_init(|| key)
     }
 
     /// Connects, unless the database is down and it is not yet time for another try. Tables are

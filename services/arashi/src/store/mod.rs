@@ -9,6 +9,7 @@ mod accounts;
 mod connection;
 mod database;
 mod delivery;
+mod device_key;
 mod driver;
 mod error;
 mod folder;
@@ -26,6 +27,7 @@ mod work;
 
 pub use account::{Account, AccountClass, UserId};
 pub use database::{Database, InvalidUrl};
+pub(crate) use device_key::DeviceKey;
 pub use error::{Invalid, StoreError};
 pub use folder::{Folder, FolderId, FolderKind};
 pub use message::{

@@ -5,7 +5,7 @@ use super::connection::{Connection, Dialect, Ending, Fault, Row, Value};
 /// Each brings the tables of the version before to the next; the first makes version 1. Statements
 /// end with `;`. The types are replaced by the database's: `{id}`, a number that the database
 /// draws; `{key}`, text of up to 128 characters that is sorted by code points; `{text}`; `{bytes}`.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "
 CREATE TABLE IF NOT EXISTS users (
     id {id},
@@ -68,6 +68,13 @@ CREATE TABLE IF NOT EXISTS message_bodies (
 ",
     // Messages that were there before have none.
     "ALTER TABLE messages ADD COLUMN recipients VARCHAR(256) NOT NULL DEFAULT '';",
+    "
+CREATE TABLE IF NOT EXISTS secrets (
+    id {id},
+    name {key} NOT NULL UNIQUE,
+    value {key} NOT NULL
+){options};
+",
 ];
 
 /// The version that this program reads and writes.

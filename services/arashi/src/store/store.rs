@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::connection::{Connection, Dialect, Ending, Fault, Row, Value};
 use super::database::Database;
+use super::device_key::DeviceKey;
 use super::verified::VerifiedPasswords;
 use super::work::Limited;
 use super::{StoreError, UserId, Work};
@@ -43,6 +44,14 @@ impl Store {
 
     pub(super) fn verified(&self) -> Result<&VerifiedPasswords, StoreError> {
         self.database.verified()
+    }
+
+    pub(super) fn known_device_key(&self) -> Option<DeviceKey> {
+        self.database.device_key().cloned()
+    }
+
+    pub(super) fn know_device_key(&self, key: DeviceKey) -> DeviceKey {
+        self.database.know_device_key(key).clone()
     }
 
     /// Makes a call that only reads.

@@ -7,11 +7,12 @@ use http::HeaderName;
 use tamarisk::{Request, SharedProcessors, Stage};
 
 use super::answer::Answer;
-use super::class_cache::ClassCache;
+use super::client::ClientAddresses;
 use super::cookies::Cookies;
 use super::digest;
 use super::front::{Front, LongForms, router};
 use super::kind::RequestKind;
+use super::known_accounts::KnownAccounts;
 use super::log_in_limit::LogInLimit;
 use super::options::{OpenError, Options};
 use super::stage::{MailRequest, Shared, Worker};
@@ -52,10 +53,11 @@ impl Arashi {
         let workers = workers_max(RequestKind::Digest, &options);
         let (site, digest) = digest::open(&options, &CLASSES, workers)?;
         let shared = Arc::new(Shared {
+            database: options.database.clone(),
             digest,
             page_size: options.page_size,
             cookies: Cookies::new(options.behind_tls),
-            classes: ClassCache::new(),
+            accounts: KnownAccounts::new(),
             log_ins: LogInLimit::new(),
         });
         let kinds: &[_] =
@@ -66,10 +68,10 @@ impl Arashi {
         let stages = stages?;
         let class = |name| stages[0].class(name).unwrap_or_default();
         let [gold, bronze] = CLASSES.map(class);
-        let behind_tls = options.behind_tls;
+        let addresses = ClientAddresses::new(&options.trusted_proxies, options.behind_tls);
         let long_forms = LongForms::default();
         let front =
-            Front { stages, site, gold, bronze, class_header, behind_tls, long_forms, shared };
+            Front { stages, site, gold, bronze, class_header, addresses, long_forms, shared };
         Ok(Self { front: Arc::new(front) })
     }
 

@@ -1,10 +1,11 @@
-//! The two cookies: of a session, and of the form to log in.
+//! The three cookies: of a session, of the form to log in, and of a device.
 
 use std::fmt::Write;
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
+use super::device::{DEVICE_SECONDS, DeviceTokens};
 use crate::store::{SessionKey, StoreError};
 
 /// How long the form to log in may stay open, in seconds: a working day.
@@ -47,12 +48,25 @@ impl Cookies {
         self.set(self.log_in_name(), token, "Strict", LOG_IN_SECONDS)
     }
 
+    /// The accounts that have logged in by this browser before.
+    pub(crate) fn device(self, headers: &HeaderMap) -> DeviceTokens {
+        find(headers, self.device_name()).map(DeviceTokens::parse).unwrap_or_default()
+    }
+
+    pub(crate) fn set_device(self, tokens: &DeviceTokens) -> HeaderValue {
+        self.set(self.device_name(), &tokens.cookie(), "Strict", DEVICE_SECONDS)
+    }
+
     fn session_name(self) -> &'static str {
         if self.secure { "__Host-arashi" } else { "arashi" }
     }
 
     fn log_in_name(self) -> &'static str {
         if self.secure { "__Host-arashi-log-in" } else { "arashi-log-in" }
+    }
+
+    fn device_name(self) -> &'static str {
+        if self.secure { "__Host-arashi-device" } else { "arashi-device" }
     }
 
     fn set(self, name: &str, value: &str, same_site: &str, seconds: i64) -> HeaderValue {
@@ -66,7 +80,7 @@ impl Cookies {
         if self.secure {
             cookie.push_str("; Secure");
         }
-        HeaderValue::from_str(&cookie).expect("names, hexadecimal digits and numbers")
+        HeaderValue::from_str(&cookie).expect("names, hexadecimal digits, numbers, `.` and `~`")
     }
 }
 
@@ -78,7 +92,7 @@ pub(crate) fn new_token() -> Result<String, StoreError> {
     SessionKey::draw().map(|key| key.to_string())
 }
 
-fn is_token(token: &str) -> bool {
+pub(crate) fn is_token(token: &str) -> bool {
     token.parse::<SessionKey>().is_ok()
 }
 

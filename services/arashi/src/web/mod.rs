@@ -7,12 +7,14 @@
 mod action;
 mod answer;
 mod arashi;
-mod class_cache;
+mod client;
 mod cookies;
+mod device;
 mod digest;
 mod fields;
 mod front;
 mod kind;
+mod known_accounts;
 mod local_path;
 mod log_in_limit;
 mod notice;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tamarisk::Ratio;
 use tamarisk::laws::catalogue::Laws;
 
@@ -24,9 +25,11 @@ pub struct Options {
     /// How many messages a page of a list has: 10 to 100, default 20.
     pub page_size: u32,
     /// Whether clients come over TLS, by a proxy in front that ends it. Cookies are then sent
-    /// over TLS only, and a client's address is the last one in `X-Forwarded-For`, for the
-    /// connection is the proxy's.
+    /// over TLS only. Unless `trusted_proxies` are stated, each peer is taken for this proxy: a
+    /// client's address is the last one in `X-Forwarded-For`.
     pub behind_tls: bool,
+    /// Proxies in front, whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
     /// A header whose value `gold` or `bronze` is the class of a request, whatever its account
     /// is. Only for a proxy in front that sets it for each request, and for measurements:
     /// whoever can send it can choose a class.
@@ -95,6 +98,7 @@ impl Options {
             targets: Targets::default(),
             page_size: PAGE_SIZE,
             behind_tls: false,
+            trusted_proxies: Vec::new(),
             class_header: None,
             least_quality: Some(LeastQuality::default()),
             laws: Laws::new(),

@@ -1,12 +1,12 @@
 //! Routes: from a request to its stage.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request as HttpRequest, State};
+use axum::extract::{Request as HttpRequest, State};
 use axum::middleware::map_response;
 use axum::routing::{get, post};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, SET_COOKIE};
@@ -14,6 +14,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use subtle::ConstantTimeEq;
 use tamarisk::{ClassId, Entry, Request, Stage};
+use tamarisk_http_gate::client_network;
 use tamarisk_pytec::Site;
 
 use super::form::{self, LongForms};
@@ -22,8 +23,11 @@ use super::unanswered::{Unanswered, problem};
 use crate::store::AccountClass;
 use crate::web::action::Action;
 use crate::web::answer::{Answer, page, see_other};
+use crate::web::client::ClientAddresses;
 use crate::web::cookies::new_token;
+use crate::web::device::DeviceTokens;
 use crate::web::fields::Fields;
+use crate::web::known_accounts::KnownAccount;
 use crate::web::local_path::LocalPath;
 use crate::web::origin::is_from_elsewhere;
 use crate::web::page::{STYLE, log_in_page};
@@ -42,7 +46,7 @@ pub(crate) struct Front {
     pub(crate) bronze: ClassId,
     /// A header that states a class.
     pub(crate) class_header: Option<HeaderName>,
-    pub(crate) behind_tls: bool,
+    pub(crate) addresses: ClientAddresses,
     pub(crate) long_forms: LongForms,
     pub(crate) shared: Arc<Shared>,
 }
@@ -138,7 +142,7 @@ async fn answer(State(front): State<Arc<Front>>, request: HttpRequest) -> Answer
         let path = (head.method != Method::POST).then(|| path(&head));
         return shown(&Problem::LoggedOut { path });
     };
-    let is_user = front.shared.classes.of_session(&session).is_some();
+    let is_user = front.shared.accounts.of_session(&session).is_some();
     match form::read(&head, body, &front.long_forms, is_user).await {
         Ok(fields) => front.answer(&head, &fields).await,
         Err(unreadable) => malformed(&unreadable),
@@ -153,6 +157,15 @@ fn malformed(unreadable: &form::Unreadable) -> Answer {
 /// The page about a problem that no stage needs to look at.
 fn shown(problem: &Problem) -> Answer {
     problem.answer(None, false).unwrap_or_default()
+}
+
+/// As one of the account's requests or, where none is known, of the client's at this address: they
+/// share equally with others of the class.
+fn shared_by(entry: Entry, account: Option<KnownAccount>, address: IpAddr) -> Entry {
+    match account {
+        Some(account) => entry.flow(account.id),
+        None => entry.flow(client_network(address)),
+    }
 }
 
 /// Path and query.
@@ -176,30 +189,50 @@ impl Front {
                 "Please do it on a page of this service.",
             );
         }
-        let address = self.address(head);
+        let address = self.addresses.of(head);
+        let device = self.shared.cookies.device(&head.headers);
         if let Action::LogIn { name, .. } = &action
-            && let Some(wait) = self.shared.log_ins.wait(name, address, Instant::now())
+            && let Some(wait) = self.wait_to_log_in(name, &device, address)
         {
             return shown(&Problem::TooManyLogIns(wait));
         }
         let key = self.shared.cookies.session(&head.headers);
-        let seen = key.as_ref().and_then(|key| self.shared.classes.of_session(key));
-        let class = self.class(head, &action, seen);
-        let entry = Entry::new().class(class).timeout(DEADLINE);
+        let seen = key.as_ref().and_then(|key| self.shared.accounts.of_session(key));
+        let class = self.class(head, &action, seen.map(|account| account.class));
+        let entry = shared_by(Entry::new().class(class).timeout(DEADLINE), seen, address);
         let (kind, title, is_change) = (action.kind(), action.title(), action.is_change());
         let request = MailRequest {
             action,
             key,
             csrf: fields.text("csrf").unwrap_or_default().to_owned(),
             address,
+            device,
             path: path(head),
         };
         let stage = &self.stages[(kind as usize).min(self.stages.len() - 1)];
         match stage.call_as(request, entry).await {
             Ok(answer) => answer,
             // Of a session, not of a name: who cannot log in is not to learn whose account there is.
-            Err(error) => Unanswered { title, is_change, class: seen }.page(&error),
+            Err(error) => {
+                let class = seen.map(|account| account.class);
+                Unanswered { title, is_change, class }.page(&error)
+            }
         }
+    }
+
+    /// How long a log-in has to wait, if that is known before its stage.
+    fn wait_to_log_in(
+        &self,
+        name: &str,
+        device: &DeviceTokens,
+        address: IpAddr,
+    ) -> Option<Duration> {
+        // After a start the stage has to read the key first.
+        if !device.is_empty() && self.shared.database.device_key().is_none() {
+            return None;
+        }
+        let guesser = self.shared.guesser(name, device, address);
+        self.shared.log_ins.wait(name, &guesser, Instant::now())
     }
 
     /// The class of a request by what is known without the database: of its session, `seen`.
@@ -209,7 +242,7 @@ impl Front {
             Some(b"gold") => Some(AccountClass::Gold),
             Some(b"bronze") => Some(AccountClass::Bronze),
             _ => match action {
-                Action::LogIn { name, .. } => self.shared.classes.of_name(name),
+                Action::LogIn { name, .. } => self.shared.accounts.class_of_name(name),
                 _ => seen,
             },
         };
@@ -217,16 +250,6 @@ impl Front {
             Some(AccountClass::Gold) => self.gold,
             Some(AccountClass::Bronze) | None => self.bronze,
         }
-    }
-
-    /// Where the client is: at the other end of the connection, or where the proxy in front says.
-    fn address(&self, head: &Parts) -> IpAddr {
-        let forwarded = self.behind_tls.then(|| head.headers.get_all("x-forwarded-for"));
-        let last = forwarded.and_then(|fields| fields.iter().next_back());
-        let last =
-            last.and_then(|field| field.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
-        let peer = head.extensions.get::<ConnectInfo<SocketAddr>>();
-        last.or_else(|| peer.map(|peer| peer.0.ip())).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
     }
 
     /// The form to log in, whose cookie and field have the same token.
@@ -250,5 +273,26 @@ impl Front {
         let mut answer = page(status, log_in_page(&token, name, next, trouble));
         answer.headers_mut().insert(SET_COOKIE, self.shared.cookies.set_log_in_token(&token));
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::UserId;
+
+    #[test]
+    fn requests_are_shared_by_account_and_before_a_log_in_by_address() {
+        let shared = |account: Option<i64>, address: &str| {
+            let class = AccountClass::Bronze;
+            let account = account.map(|id| KnownAccount { id: UserId(id), class });
+            shared_by(Entry::new(), account, address.parse().unwrap())
+        };
+        assert_eq!(shared(Some(1), "192.0.2.1"), shared(Some(1), "192.0.2.2"));
+        assert_ne!(shared(Some(1), "192.0.2.1"), shared(Some(2), "192.0.2.1"));
+        assert_ne!(shared(Some(1), "192.0.2.1"), Entry::new());
+        assert_eq!(shared(None, "2001:db8::1"), shared(None, "2001:db8::2"));
+        assert_ne!(shared(None, "192.0.2.1"), shared(None, "192.0.2.2"));
+        assert_ne!(shared(None, "192.0.2.1"), Entry::new());
     }
 }

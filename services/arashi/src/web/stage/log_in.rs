@@ -28,12 +28,14 @@ pub(super) fn log_in(
     form: &LogIn<'_>,
 ) -> Result<Answer, Problem> {
     let LogIn { name, password, next } = *form;
-    let begun = shared.log_ins.begin(name, request.address, Instant::now());
+    let device_key = store.device_key(work)?;
+    let guesser = shared.guesser(name, &request.device, request.address);
+    let begun = shared.log_ins.begin(name, &guesser, Instant::now());
     begun.map_err(Problem::TooManyLogIns)?;
     let logged_in = store.log_in(work, name, password);
     if !matches!(logged_in, Ok(None)) {
         // What was terminated or hit a database that is down was no guess.
-        shared.log_ins.succeed(name, request.address);
+        shared.log_ins.succeed(name, &guesser);
     }
     let Some((account, key)) = logged_in? else {
         let trouble = "Name or password is wrong.";
@@ -42,12 +44,16 @@ pub(super) fn log_in(
     };
     let session = store.session(work, &key)?.ok_or(Problem::LoggedOut { path: None })?;
     if let Some(before) = &request.key {
-        shared.classes.forget(before);
+        shared.accounts.forget(before);
         store.log_out(work, before)?;
     }
-    shared.classes.note_name(name, account.class);
+    shared.accounts.note_name(name, account.class);
     let answer = see_other(next.map_or("/folders", LocalPath::as_str));
-    Ok(with_session(answer, shared, &session, &key, store.now_seconds()))
+    let now_seconds = store.now_seconds();
+    let mut answer = with_session(answer, shared, &session, &key, now_seconds);
+    let device = request.device.logged_in(&device_key, name, guesser.device(), now_seconds)?;
+    answer.headers_mut().append(SET_COOKIE, shared.cookies.set_device(&device));
+    Ok(answer)
 }
 
 /// `answer` with the cookie of a session that has begun.
@@ -58,7 +64,7 @@ pub(super) fn with_session(
     key: &SessionKey,
     now_seconds: i64,
 ) -> Answer {
-    shared.classes.note_session(key, session.account.class);
+    shared.accounts.note_session(key, &session.account);
     let seconds = session.expires_seconds.saturating_sub(now_seconds);
     answer.headers_mut().insert(SET_COOKIE, shared.cookies.set_session(key, seconds));
     answer
@@ -71,7 +77,7 @@ pub(super) fn log_out(
 ) -> Result<Answer, Problem> {
     if let Some(key) = key {
         running.store.log_out(running.work, key)?;
-        shared.classes.forget(key);
+        shared.accounts.forget(key);
     }
     let mut answer = see_other("/login");
     answer.headers_mut().insert(SET_COOKIE, shared.cookies.remove_session());

@@ -31,11 +31,13 @@ pub(super) fn set_password(
     }
     let RunningRequest { store, work, session, .. } = running;
     let name = &*session.account.name;
-    let begun = shared.log_ins.begin(name, request.address, Instant::now());
+    store.device_key(*work)?;
+    let guesser = shared.guesser(name, &request.device, request.address);
+    let begun = shared.log_ins.begin(name, &guesser, Instant::now());
     begun.map_err(Problem::TooManyLogIns)?;
     let changed = store.change_password(*work, name, current, new);
     if !matches!(changed, Ok(None)) {
-        shared.log_ins.succeed(name, request.address);
+        shared.log_ins.succeed(name, &guesser);
     }
     let (session, key) = match changed {
         Ok(Some(changed)) => changed,
@@ -46,7 +48,7 @@ pub(super) fn set_password(
         Err(error) => return Err(error.into()),
     };
     if let Some(before) = &request.key {
-        shared.classes.forget(before);
+        shared.accounts.forget(before);
     }
     let answer = after(None, Notice::PasswordChanged);
     Ok(with_session(answer, shared, &session, &key, running.now_seconds))

@@ -116,10 +116,10 @@ fn logged_in(
     let path = (!request.action.is_change()).then(|| request.path.clone());
     let Some(key) = &request.key else { return Err(Problem::LoggedOut { path }) };
     let Some(session) = store.session(work, key)? else {
-        shared.classes.forget(key);
+        shared.accounts.forget(key);
         return Err(Problem::LoggedOut { path });
     };
-    shared.classes.note_session(key, session.account.class);
+    shared.accounts.note_session(key, &session.account);
     Ok(session)
 }
 

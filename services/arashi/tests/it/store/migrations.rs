@@ -1,5 +1,7 @@
 //! Tables that are made, by several at once, and tables of another version.
 
+use std::time::Duration;
+
 use rusqlite::Connection;
 use tamarisk_arashi::store::{
     Database, FolderKind, NewMessage, Order, SortBy, Store, StoreError, Untimed,
@@ -20,7 +22,12 @@ fn several_connect_first_at_once(test: &TestDatabase) {
             scope.spawn(|| {
                 // Each with what another process would know.
                 let database = Database::at(&test.url).unwrap();
-                database.connect().map(drop)
+                // A server may be slow to take so many on a busy machine.
+                let tries = std::iter::repeat_with(|| database.connect().map(drop)).take(100);
+                let mut tried = tries
+                    .inspect(|_| std::thread::sleep(Duration::from_millis(100)))
+                    .skip_while(|tried| matches!(tried, Err(StoreError::Unavailable(_))));
+                tried.next().expect("the server takes connections")
             })
         };
         let threads: Vec<_> = (0..6).map(connect).collect();
@@ -29,7 +36,7 @@ fn several_connect_first_at_once(test: &TestDatabase) {
         }
     });
     user(&mut test.connect(), "ann");
-    assert_eq!(raw(test, "SELECT COUNT(*) FROM schema_version"), "2");
+    assert_eq!(raw(test, "SELECT COUNT(*) FROM schema_version"), "3");
 }
 
 fn a_newer_version_is_an_error(test: &TestDatabase) {
@@ -57,12 +64,12 @@ fn mail_of_an_older_version_is_kept(test: &TestDatabase) {
     drop(store);
     // As version 1 was.
     raw(test, "ALTER TABLE messages DROP COLUMN recipients");
-    raw(test, "DELETE FROM schema_version WHERE version = 2");
+    raw(test, "DELETE FROM schema_version WHERE version >= 2");
     let connect = || Database::at(&test.url).unwrap().connect().unwrap();
     deliver(&mut connect(), "New");
     if test.server().is_some_and(|(server, _)| server.kind() == Kind::Mariadb) {
         // A migration that was interrupted: definitions stay there.
-        raw(test, "DELETE FROM schema_version WHERE version = 2");
+        raw(test, "DELETE FROM schema_version WHERE version >= 2");
     }
     let order = Order { by: SortBy::Subject, reversed: false };
     let list = connect().list(&Untimed, ann, inbox, order, 0, 10, false).unwrap();

@@ -109,6 +109,12 @@ impl Answer {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// All fields of this name.
+    pub(crate) fn headers(&self, name: &str) -> Vec<&str> {
+        let found = self.headers.iter().filter(|(own, _)| own == name);
+        found.map(|(_, value)| value.as_str()).collect()
+    }
+
     pub(crate) fn location(&self) -> Option<&str> {
         self.header("location")
     }

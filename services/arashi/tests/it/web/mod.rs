@@ -8,6 +8,7 @@ mod foreign;
 mod forged;
 mod injection;
 mod locked;
+mod log_ins;
 mod long_mail;
 mod outage;
 mod overload;
