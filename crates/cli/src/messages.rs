@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use clap::{Args, ValueEnum};
 use miette::Diagnostic;
 use tamarisk_observe::date::Rfc3339;
+use tamarisk_observe::panics;
 use tamarisk_settings::ConfigError;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -65,6 +66,7 @@ impl MessageOptions {
         };
         // A second start, as in tests, leaves the first one as it is.
         let _ = tracing_subscriber::registry().with(layer.with_filter(targets)).try_init();
+        panics::log();
     }
 }
 

@@ -51,6 +51,11 @@ impl Stall {
         }
     }
 
+    /// Since when the client is waited for: the time that it has spent before counts too.
+    pub fn since(&self) -> Option<Instant> {
+        self.since.and_then(|since| since.checked_sub(self.spent))
+    }
+
     /// How long the client may be waited for from when the wait began.
     fn left(&self, limits: PatienceLimits) -> Duration {
         limits.stall_time.saturating_sub(self.spent)
@@ -77,6 +82,11 @@ impl Patience {
             self.end.stop();
         }
         self.stall.moved(bytes, limits);
+    }
+
+    /// Since when the client is waited for: the time that it has spent before counts too.
+    pub fn since(&self) -> Option<Instant> {
+        self.stall.since()
     }
 
     /// Full again.

@@ -1,11 +1,13 @@
 //! What goes on, for people and programs: the [status port](status) with its page, its JSON and
-//! its metrics for Prometheus, the [access log](access_log), and the [profiler](profile).
+//! its metrics for Prometheus, the [access log](access_log), the [profiler](profile), and
+//! [panics].
 //!
 //! What this crate does not do: it changes nothing that it shows, but for the targets of gates,
 //! for whoever has the token.
 
 pub mod access_log;
 pub mod date;
+pub mod panics;
 pub mod profile;
 mod request_id;
 pub mod status;

@@ -11,13 +11,22 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
+use tamarisk_server::Capacity;
 use tamarisk_server::guard::Limits;
+use tokio::time::Instant;
 
 use crate::abandoned::Count;
 use crate::answer::unread::{Answer, Answers, Counted, Unread};
 use crate::request::disk_failures::DiskFailures;
 use crate::request::held::Held;
-use crate::request::receiving::{GaveWay, GivesWay, Receiving, State};
+use crate::request::receiving::{self, GaveWay, GivesWay, Receiving, State};
+
+/// The parts of the memory that bodies, and long answers under way, may take.
+const BODIES_PART: u64 = 16;
+const ANSWERS_PART: u64 = 8;
+
+/// What a long answer takes at most: what is read at once.
+const ANSWER_BYTES: u64 = 64 * 1024;
 
 /// The bounds of a [`Budget`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +45,9 @@ pub struct Bounds {
 
 impl Default for Bounds {
     /// 64 KiB of a body in memory and 1 GiB of it at all; 4 MiB of memory, 2 GiB of disk and 100
-    /// files for a client; 64 MiB, 8 GiB and 512 files for all; 1024 long answers under way to a
-    /// client and 8192 to all.
+    /// files for a client; 64 MiB, 8 GiB and 4096 files for all; 1024 long answers under way to a
+    /// client and 8192 to all. A process with less than 4 GiB of memory or 32768 descriptors has
+    /// less, see [`Self::of`].
     fn default() -> Self {
         Self {
             // Forms, JSON and most of what is posted is shorter.
@@ -46,8 +56,8 @@ impl Default for Bounds {
             // 64 bodies of the longest that stay in memory; as many files as one HTTP/2
             // connection has streams.
             client: Held { memory: 4 << 20, file: 2 << 30, files: 100 },
-            // Half of the descriptors that are kept beside those of the connections.
-            total: Held { memory: 64 << 20, file: 8 << 30, files: 512 },
+            // More are not looked through in no time, when one is to give way.
+            total: Held { memory: 64 << 20, file: 8 << 30, files: 4096 },
             // As many as there are connections in most places. One client may be a large office.
             answers: Answers { client: 1024, total: 8192 },
         }
@@ -55,9 +65,20 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// The default ones; but a body may be as long as `limits` say, if they do.
-    pub fn of(limits: &Limits) -> Self {
+    /// The default ones, as far as `capacity` goes; but a body may be as long as `limits` say, if
+    /// they do.
+    ///
+    /// A sixteenth of the memory is for bodies, an eighth for long answers.
+    pub fn of(limits: &Limits, capacity: Capacity) -> Self {
         let mut bounds = Self::default();
+        let Self { total, client, answers, .. } = &mut bounds;
+        total.memory = capacity.memory_share(BODIES_PART, total.memory);
+        client.memory = client.memory.min(total.memory / 2);
+        total.files = total.files.min(capacity.body_files());
+        client.files = client.files.min(total.files);
+        let answers_max = capacity.memory_share(ANSWERS_PART, u64::MAX) / ANSWER_BYTES;
+        answers.total = answers.total.min(answers_max as usize);
+        answers.client = answers.client.min(answers.total);
         if let Some(bytes) = limits.body_limit() {
             bounds.body = bytes;
             bounds.client.file = bounds.client.file.max(bytes);
@@ -109,6 +130,11 @@ impl Budget {
         self.0.unread.count(client, answer, self.0.bounds.answers)
     }
 
+    /// Where it is told that a body cannot be written to its file, or read.
+    pub(crate) fn disk_failures(&self) -> &DiskFailures {
+        &self.0.disk_failures
+    }
+
     /// Requests whose clients have left.
     pub(crate) fn abandoned(&self) -> &Count {
         &self.0.abandoned
@@ -116,7 +142,8 @@ impl Budget {
 
     /// An account for one request of `client`, of nothing so far.
     pub(crate) fn account(&self, client: IpAddr) -> Account {
-        Account { budget: self.clone(), client, held: Held::default(), receiving: None }
+        let (held, began) = (Held::default(), Instant::now());
+        Account { budget: self.clone(), client, held, began, receiving: None }
     }
 }
 
@@ -136,11 +163,11 @@ impl HeldByClients {
     }
 
     /// Lets a body give way that makes room for what there is too little of, for a client who
-    /// would hold `asked`.
-    fn give_way(&mut self, shortage: Held, asked: Held) -> Option<GivesWay> {
+    /// would hold `asked`, and whose body comes at this `rate`.
+    fn give_way(&mut self, shortage: Held, asked: Held, rate: f64) -> Option<GivesWay> {
         let Self { clients, receiving, .. } = self;
         let of_client = |client| clients.get(&client).copied().unwrap_or_default();
-        let (client, held, gives_way) = receiving.give_way(shortage, asked, of_client)?;
+        let (client, held, gives_way) = receiving.give_way(shortage, asked, rate, of_client)?;
         self.change(client, held, Held::default());
         Some(gives_way)
     }
@@ -152,6 +179,7 @@ pub(crate) struct Account {
     budget: Budget,
     client: IpAddr,
     held: Held,
+    began: Instant,
     /// Set while its body may have to give way.
     receiving: Option<(usize, GaveWay)>,
 }
@@ -161,19 +189,19 @@ impl Account {
         self.held
     }
 
-    /// Where it is told that a body cannot be written to its file, or read.
-    pub(crate) fn disk_failures(&self) -> &DiskFailures {
-        &self.budget.0.disk_failures
+    /// What it is an account of.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// Holds `wanted` from now on, and nothing else; `false` if there is no room for it or its body
     /// has given way, and then all stays as it was.
     pub(crate) fn hold(&mut self, wanted: Held) -> bool {
-        self.take(wanted, State::WaitsForClient, |_, _, _| None)
+        self.take(wanted, State::WaitsForClient, |_, _, _, _| None)
     }
 
     /// The same for what is to be written to a file; but if there is no room in all, a body of the
-    /// greediest client gives way, unless this one would be as greedy. Its own does not give way
+    /// greediest client gives way, unless this one would be greedier. Its own does not give way
     /// until [`hold`](Self::hold) is called, when all is written.
     pub(crate) fn claim(&mut self, wanted: Held) -> bool {
         self.take(wanted, State::Writes, HeldByClients::give_way)
@@ -184,9 +212,9 @@ impl Account {
         &mut self,
         wanted: Held,
         next: State,
-        make_room: impl FnOnce(&mut HeldByClients, Held, Held) -> Option<GivesWay>,
+        make_room: impl FnOnce(&mut HeldByClients, Held, Held, f64) -> Option<GivesWay>,
     ) -> bool {
-        let Self { budget, client, held, receiving } = self;
+        let Self { budget, client, held, began, receiving } = self;
         let SharedBudget { bounds, state, .. } = &*budget.0;
         let mut state = state.lock();
         let key = receiving.as_ref().map(|(key, _)| *key);
@@ -200,7 +228,8 @@ impl Account {
         }
         let shortage = state.total.less(*held).and(wanted).beyond(bounds.total);
         let is_short = grows && shortage != Held::default();
-        let given_way = is_short.then(|| make_room(&mut state, shortage, asked)).flatten();
+        let rate = || receiving::rate(wanted.file, began.elapsed());
+        let given_way = is_short.then(|| make_room(&mut state, shortage, asked, rate())).flatten();
         if is_short && given_way.is_none() {
             return false;
         }
@@ -219,7 +248,7 @@ impl Account {
     pub(crate) fn may_give_way(&mut self) {
         debug_assert!(self.receiving.is_none(), "its body is received once");
         let mut state = self.budget.0.state.lock();
-        self.receiving = Some(state.receiving.begin(self.client, self.held));
+        self.receiving = Some(state.receiving.begin(self.client, self.held, self.began));
     }
 
     /// Ready when its body has given way.

@@ -37,6 +37,8 @@ pub(crate) enum ProxyError {
     Crowded,
     /// The request body cannot be kept in a file.
     Disk,
+    /// There is no thread that could write the request body to a file.
+    Threads,
 }
 
 impl ProxyError {
@@ -51,10 +53,13 @@ impl ProxyError {
     }
 
     pub(crate) fn answer<B: From<Bytes>>(self, form: Form, details: Details<'_>) -> Response<B> {
-        let retry_after = matches!(self, Self::Crowded | Self::Disk).then_some(1);
+        let retry_after = matches!(self, Self::Crowded | Self::Disk | Self::Threads).then_some(1);
         let mut answer = self.message().answer_with(form, Details { retry_after, ..details });
         // The rest of the body is not read.
-        if matches!(self, Self::Client(_) | Self::TooLong | Self::Crowded | Self::Disk) {
+        if matches!(
+            self,
+            Self::Client(_) | Self::TooLong | Self::Crowded | Self::Disk | Self::Threads
+        ) {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         answer
@@ -63,7 +68,10 @@ impl ProxyError {
     /// Whether the upstream has failed. What its client, a law or our own disk has done says nothing
     /// of it.
     pub(crate) fn is_of_the_upstream(self) -> bool {
-        !matches!(self, Self::Client(_) | Self::Overdue | Self::Overlong | Self::Disk)
+        !matches!(
+            self,
+            Self::Client(_) | Self::Overdue | Self::Overlong | Self::Disk | Self::Threads
+        )
     }
 
     /// Whether the upstream may have done what was asked.
@@ -92,6 +100,7 @@ impl ProxyError {
             Self::Client(None) => message(StatusCode::BAD_REQUEST, "body", "the request body was malformed, too large or too slow"),
             Self::TooLong => message(StatusCode::PAYLOAD_TOO_LARGE, "too_long", "the request body is longer than what this proxy buffers"),
             Self::Crowded => message(StatusCode::SERVICE_UNAVAILABLE, "bodies", "too many request bodies are being received; try again later"),
+            Self::Threads => message(StatusCode::SERVICE_UNAVAILABLE, "threads", "the request body cannot be buffered: the system gives no thread"),
             Self::Disk => message(StatusCode::SERVICE_UNAVAILABLE, "disk", "the request body cannot be buffered: the disk failed or is full"),
         }
     }

@@ -10,6 +10,7 @@
 
 mod abandoned;
 mod answer;
+mod blocking;
 mod budget;
 pub mod classify;
 mod error;

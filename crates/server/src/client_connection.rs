@@ -10,16 +10,17 @@ use std::time::Duration;
 use tamarisk_http_gate::Deadline;
 
 use crate::client_service::ClientService;
+use crate::connection_table::{ConnectionPermit, Entry};
 use crate::h1::wire::Wire;
 use crate::h1::{Connection, ConnectionState, Left, RequestSettings};
-use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
+use crate::settings::{ConnectionSettings, Ended};
 use crate::transport::stream::Stream;
 
 /// HTTP/1 with one client.
 pub(crate) struct Http1<S: ClientService> {
     connection: Connection<Stream, S>,
     settings: Arc<ConnectionSettings>,
-    _permit: ConnectionPermit,
+    permit: ConnectionPermit,
 }
 
 impl<S: ClientService> Http1<S> {
@@ -40,7 +41,12 @@ impl<S: ClientService> Http1<S> {
             idle_queue: Some(settings.idle.clone()),
         };
         let connection = Connection::new(wire, service, requests, clock);
-        Self { connection, settings, _permit: permit }
+        Self { connection, settings, permit }
+    }
+
+    /// What is counted of it.
+    pub(crate) fn entry(&self) -> Arc<Entry> {
+        Arc::clone(self.permit.entry())
     }
 
     /// Serves the client to the end, or until it is quiet.
@@ -69,7 +75,7 @@ impl<S: ClientService> Http1<S> {
             Left::Idle => Served::Idle(self),
             Left::Over => Served::ToTheEnd(Ended::ByItself),
             Left::Switched => {
-                let Self { connection, settings, _permit } = *self;
+                let Self { connection, settings, permit: _permit } = *self;
                 Served::ToTheEnd(match connection.switch() {
                     Some(tunnel) => Box::pin(tunnel.run(&settings.drain)).await,
                     None => Ended::ByItself,

@@ -14,10 +14,11 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::client_connection::{Http1, Served};
 use crate::client_service::ClientService;
+use crate::connection_table::{ConnectionPermit, Entry};
 use crate::h1::wire::Wire;
 use crate::h2::Streams;
 use crate::h2::stream::H2Stream;
-use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
+use crate::settings::{ConnectionSettings, Ended};
 use crate::tls::Handshakes;
 use crate::transport::socket::Socket;
 use crate::transport::stream::{Protocol, Stream};
@@ -68,11 +69,12 @@ pub(crate) async fn serve<S: ClientService>(
 ) -> Served<S> {
     let mut clock = Deadline::default();
     clock.start(settings.limits.head_time);
+    permit.entry().waits();
     // Boxed, as all that does not last as long as the connection: what it needs when it is idle
     // is what many of them cost.
     let begun = {
         let has_begun = AtomicBool::new(false);
-        let mut begun = Box::pin(clock.limit(begin(client, &settings, &has_begun)));
+        let mut begun = Box::pin(clock.limit(begin(client, &settings, permit.entry(), &has_begun)));
         match settings.drain.until_kept(begun.as_mut()).await {
             Err(end) if has_begun.load(Ordering::Relaxed) => {
                 let parting = end.min(Instant::now() + PARTING_TIME);
@@ -81,6 +83,7 @@ pub(crate) async fn serve<S: ClientService>(
             begun => begun,
         }
     };
+    permit.entry().moves();
     match begun {
         Ok(Some(Ok((Some(Protocol::Http1), wire)))) => {
             Box::new(Http1::new(*wire, service, settings, permit, clock)).run().await
@@ -98,7 +101,7 @@ async fn http2<S: ClientService>(
     service: S,
     settings: &ConnectionSettings,
 ) -> Ended {
-    let stream = H2Stream::of(wire);
+    let stream = H2Stream::of(wire, Arc::clone(&settings.rejected));
     let (backoff, memory) = (settings.backoff.clone(), settings.memory.clone());
     let streams = Streams::new(settings.limits.clone(), stream.unsent(), backoff, memory);
     let mut builder = http2::Builder::new(streams.clone());
@@ -135,6 +138,7 @@ async fn http2<S: ClientService>(
 async fn begin(
     client: Client,
     settings: &ConnectionSettings,
+    entry: &Arc<Entry>,
     has_begun: &AtomicBool,
 ) -> io::Result<(Option<Protocol>, Box<Wire<Stream>>)> {
     let mut wire = match client {
@@ -145,6 +149,7 @@ async fn begin(
             Box::new(Wire::new(stream, settings.limits.clone()))
         }
     };
+    wire.tell(entry);
     let spoken = poll_fn(|cx| wire.poll_protocol(cx)).await?;
     match (wire.get_ref().agreed(), spoken) {
         // Nothing that we could answer would be understood.

@@ -14,10 +14,12 @@
 
 mod accept;
 mod body_error;
+mod capacity;
 mod client_body;
 mod client_connection;
 mod client_service;
 mod connection;
+mod connection_table;
 mod cores;
 mod drain;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -35,9 +37,8 @@ pub mod tls;
 mod transport;
 mod tunnel;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -52,15 +53,17 @@ use tokio::net::TcpListener;
 use crate::accept::arrivals::Arrivals;
 use crate::client_connection::Served;
 use crate::connection::Client;
+use crate::connection_table::ConnectionTable;
 use crate::guard::Limits;
 use crate::h2::send_memory::ServerMemory;
 use crate::rejection_backoff::RejectionBackoff;
-use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
+use crate::settings::{ConnectionSettings, Ended};
 use crate::tls::Handshakes;
 use crate::transport::stream::Stream;
 
 pub use crate::accept::listen::{AlreadyListening, ListenError, Listeners};
 pub use crate::body_error::ClientBodyError;
+pub use crate::capacity::Capacity;
 pub use crate::client_body::ClientBody;
 pub use crate::cores::Cores;
 pub use crate::drain::{Drain, DrainTrigger};
@@ -76,6 +79,9 @@ pub use crate::responses::Responses;
 pub use crate::tunnel::{Tunnel, Upgrade, Upgraded};
 pub use tamarisk_http_gate::Rejection;
 
+/// Where clients are counted that have no address.
+const UNKNOWN_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
 /// How connections are served. Clones share one count of connections, of whom they reject, and of
 /// responses.
 #[derive(Clone, Debug)]
@@ -84,27 +90,27 @@ pub struct Server {
     limits: Limits,
     idle_time: Duration,
     connections_max: usize,
-    connections: Arc<AtomicUsize>,
+    connections: ConnectionTable,
     rejected: Arc<rejected::Counts>,
     responses: Responses,
     memory: ServerMemory,
 }
 
 impl Default for Server {
-    /// The default [`Limits`], 75 s between requests, and half as many
-    /// connections as the process may have open files, because each may need
-    /// another one to an upstream.
+    /// The default [`Limits`], 75 s between requests, and as many connections as the process has
+    /// descriptors and memory for, see [`Capacity`].
     fn default() -> Self {
+        let capacity = Capacity::of_process();
         Self {
             tls: None,
             limits: Limits::default(),
             // nginx's default; browsers drop theirs earlier.
             idle_time: Duration::from_secs(75),
-            connections_max: crate::accept::listen::open_files_max().saturating_sub(64) / 2,
-            connections: Arc::default(),
+            connections_max: capacity.connections(),
+            connections: ConnectionTable::default(),
             rejected: Arc::default(),
             responses: Responses::default(),
-            memory: ServerMemory::default(),
+            memory: ServerMemory::within(capacity),
         }
     }
 }
@@ -157,7 +163,7 @@ impl Server {
 
     /// How many connections are open.
     pub fn connections(&self) -> usize {
-        self.connections.load(std::sync::atomic::Ordering::Relaxed)
+        self.connections.count()
     }
 
     /// Whether it speaks TLS.
@@ -227,7 +233,9 @@ impl Server {
             drain,
         ));
         let client = Client::on(Stream::Other(Box::new(stream)), &settings);
-        let connection = ConnectionPermit::take(self)
+        let connection = self
+            .connections
+            .enter(UNKNOWN_CLIENT, self.connections_max)
             .map(|permit| connection::serve(client, service, settings, permit));
         OptionFuture::from(connection)
             .map(|served| !matches!(served, Some(Served::ToTheEnd(Ended::CutOff))))

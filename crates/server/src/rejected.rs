@@ -12,6 +12,11 @@ use crate::guard::Violation;
 pub struct Rejected {
     /// Connections for which there was no place, or no descriptor.
     pub turned_away: u64,
+    /// Connections that let the server wait, and were closed for new clients because there was no place
+    /// left.
+    pub gave_way: u64,
+    /// Connections over HTTP/2 that were closed because of too many frames that bring nothing further.
+    pub flooded: u64,
     /// Requests that were no proper HTTP, or asked for what we do not speak.
     pub malformed: u64,
     /// Requests whose request line, head or announced body was over its limit.
@@ -29,6 +34,8 @@ pub struct Rejected {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     turned_away: AtomicU64,
+    gave_way: AtomicU64,
+    flooded: AtomicU64,
     malformed: AtomicU64,
     too_large: AtomicU64,
     too_slow: AtomicU64,
@@ -39,6 +46,15 @@ pub(crate) struct Counts {
 impl Counts {
     pub(crate) fn turned_away(&self) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a connection if it `has_given_way`.
+    pub(crate) fn gave_way(&self, has_given_way: bool) {
+        self.gave_way.fetch_add(u64::from(has_given_way), Ordering::Relaxed);
+    }
+
+    pub(crate) fn flooded(&self) {
+        self.flooded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a handshake by how it ends, or as failed if it is dropped before.
@@ -73,6 +89,8 @@ impl Counts {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Rejected {
             turned_away: read(&self.turned_away),
+            gave_way: read(&self.gave_way),
+            flooded: read(&self.flooded),
             malformed: read(&self.malformed),
             too_large: read(&self.too_large),
             too_slow: read(&self.too_slow),

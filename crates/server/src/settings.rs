@@ -1,7 +1,6 @@
 //! What the connections of a core have in common, and how each of them counts and ends.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{Drain, Server};
@@ -32,37 +31,6 @@ impl ConnectionSettings {
         let Server { tls, limits, idle_time, rejected, memory, .. } = server.clone();
         let idle = IdleQueue::default();
         Self { tls, limits, idle_time, backoff, rejected, memory, idle, drain, may_idle: false }
-    }
-}
-
-/// So many connections may be closing beside the most that there may be.
-const CLOSING_MAX: usize = 64;
-
-/// A connection's part in the count, until it is dropped.
-pub(crate) struct ConnectionPermit(Arc<AtomicUsize>);
-
-impl ConnectionPermit {
-    pub(crate) fn take(server: &Server) -> Option<Self> {
-        let before = server.connections.fetch_add(1, Ordering::Relaxed);
-        let permit = Self(Arc::clone(&server.connections));
-        (before < server.connections_max).then_some(permit)
-    }
-
-    /// Whether another may be taken beside those that are closing.
-    pub(crate) fn may_succeed(server: &Server) -> bool {
-        server.connections.load(Ordering::Relaxed) < server.connections_max + CLOSING_MAX
-    }
-
-    /// The permit for the place of a connection that is closing, and counted until it has.
-    pub(crate) fn succeed(server: &Server) -> Self {
-        server.connections.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(&server.connections))
-    }
-}
-
-impl Drop for ConnectionPermit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -61,6 +61,12 @@ pub fn watch(
     }))
 }
 
+/// Bytes of memory that this process may use: the least limit of the control groups around it, or
+/// what the machine has; `None` if neither is known.
+pub fn memory_limit() -> Option<u64> {
+    System::own().memory_limit()
+}
+
 /// The system tells neither its memory nor its pressure stall information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this system reports neither memory nor CPU pressure")]

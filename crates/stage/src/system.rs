@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use tamarisk_control::Ratio;
 
+/// What version 1 shows where no limit is set: the greatest number of pages.
+const UNLIMITED: f64 = 9e18;
+
 /// Where the accounts are.
 pub(crate) struct System {
     /// Files of usage and limit, of the control group and of those around it.
@@ -41,6 +44,17 @@ impl System {
             let free = field(&info, "MemAvailable:")? / field(&info, "MemTotal:")?;
             Some(Ratio::saturating(1.0 - free))
         })
+    }
+
+    /// The least of the groups' limits and of the machine's memory, in bytes.
+    pub(crate) fn memory_limit(&self) -> Option<u64> {
+        let of_groups = self.memory.iter().filter_map(|(_, limit)| {
+            let limit = fs::read_to_string(limit).ok()?.trim().parse().ok()?;
+            (limit > 0.0 && limit < UNLIMITED).then_some(limit)
+        });
+        let info = fs::read_to_string(self.proc.join("meminfo")).unwrap_or_default();
+        let of_machine = field(&info, "MemTotal:").map(|kibibytes| 1024.0 * kibibytes);
+        of_groups.chain(of_machine).reduce(f64::min).map(|bytes| bytes as u64)
     }
 
     /// The share of the descriptors that this process may open, and has.
@@ -103,8 +117,6 @@ fn memory_files(groups: &str) -> impl Iterator<Item = (PathBuf, PathBuf)> {
 
 /// `used` without what is `idle`, as a share of `limit`.
 fn share(used: &str, idle: f64, limit: &str) -> Option<Ratio> {
-    /// What version 1 shows where no limit is set: the greatest number of pages.
-    const UNLIMITED: f64 = 9e18;
     let limit: f64 = limit.trim().parse().ok()?;
     let used: f64 = used.trim().parse().ok()?;
     (limit > 0.0 && limit < UNLIMITED).then(|| Ratio::saturating((used - idle) / limit))
@@ -193,6 +205,7 @@ mod tests {
         assert_eq!(System::of(&root.0).memory(), Some(ratio(0.8)));
         fs::write(&own, "22\n").unwrap();
         assert_eq!(System::of(&root.0).memory(), Some(ratio(20.0 / 22.0)), "the tightest");
+        assert_eq!(System::of(&root.0).memory_limit(), Some(22));
     }
 
     #[test]
@@ -203,6 +216,7 @@ mod tests {
             "MemTotal:         1000 kB\nMemFree:           100 kB\nMemAvailable:      400 kB\n";
         let root = Root::new("machine", &[("proc/meminfo", info)]);
         assert_eq!(System::of(&root.0).memory(), Some(ratio(0.6)));
+        assert_eq!(System::of(&root.0).memory_limit(), Some(1000 * 1024));
     }
 
     #[test]

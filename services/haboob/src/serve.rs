@@ -13,8 +13,8 @@ use tamarisk_stage::StageObservation;
 use crate::site::options::SiteOptions;
 use crate::site::{Site, SiteError};
 
-/// Descriptors kept beside connections and open files: 512 for request bodies, 256 for pages in files
-/// in memory, and the others for files that threads have found and not read.
+/// Descriptors kept beside connections and open files: 256 for pages in files in memory, and the
+/// others for files that threads have found and not read.
 const FILES_RESERVED: usize = 1024;
 
 /// Files that may be open besides, and their share of the descriptors if that is more: of eight

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tamarisk_observe::access_log::{Log, LogError};
 use tamarisk_observe::status::{Board, Rejections};
 use tamarisk_proxy::{Bounds, Budget, Proxy, Site, Upstream};
-use tamarisk_server::Listeners;
+use tamarisk_server::{Capacity, Listeners};
 use tamarisk_service::{Front, FrontError, RunningFront, UnknownHost, UpstreamOptions};
 use tamarisk_stage::{BuildError, Gate, StageObservation};
 
@@ -72,7 +72,10 @@ async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
         upstreams: upstreams.clone(),
         trusted: options.trusted.clone(),
         scheme: options.front.scheme(),
-        budget: Budget::new(Bounds::of(options.front.server.limits_of_clients())),
+        budget: Budget::new(Bounds::of(
+            options.front.server.limits_of_clients(),
+            Capacity::of_process(),
+        )),
         error_pages: options.error_pages.clone(),
         rejections: rejections.clone(),
         log: log.clone(),

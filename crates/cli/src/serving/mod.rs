@@ -15,12 +15,11 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Resource, getrlimit};
 use sd_notify::NotifyState;
 use tamarisk_observe::access_log::Log;
 use tamarisk_observe::status::{InvalidToken, TokenSource};
 use tamarisk_proxy::Upstream;
-use tamarisk_server::Listeners;
+use tamarisk_server::{Capacity, Listeners};
 use tamarisk_service::{FrontOptions, Reloaded, RunningFront};
 use tamarisk_settings::ConfigError;
 use tamarisk_stage::StageObservation;
@@ -221,14 +220,15 @@ fn announce(doing: &str, front: &RunningFront) {
     }
 }
 
-/// Says how many connections the limit of open files allows, if that is less than a server of today
-/// may be expected to take. Where fewer are `allowed` anyway, another limit would change nothing.
+/// Says how many connections the limits of open files and memory allow, if that is less than a server
+/// of today may be expected to take. Where fewer are `allowed` anyway, other limits would change nothing.
 fn say_if_few(connections: usize, allowed: usize) {
     if connections < 4096 && connections <= allowed {
-        let open = getrlimit(Resource::Nofile).current;
-        let open = open.map_or_else(String::new, |files| format!(" with {files} open files"));
+        let Capacity { memory, files } = Capacity::of_process();
         tracing::warn!(
-            "At most {connections} connections are possible{open}; raise the limit of open files (`ulimit -n`) for more."
+            "At most {connections} connections are possible with {files} open files and {} MiB of memory; raise \
+             the limit of open files (`ulimit -n`), or of memory, for more.",
+            memory >> 20
         );
     }
 }

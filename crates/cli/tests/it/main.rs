@@ -12,6 +12,7 @@ mod live;
 mod mail;
 #[cfg(feature = "services")]
 mod mail_import;
+mod memory_of_clients;
 mod messages;
 #[cfg(feature = "services")]
 mod pytec;
@@ -25,4 +26,5 @@ mod simulation;
 mod slow_clients;
 mod start;
 mod support;
+mod threads;
 mod tuning;

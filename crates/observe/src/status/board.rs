@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::access_log::Log;
+use crate::panics;
 use crate::profile::ProfileLog;
 use http::StatusCode;
 use tamarisk_server::{Drain, Rejected, Server};
@@ -37,11 +38,21 @@ pub(super) struct Counter {
 type Count = fn(Rejected) -> u64;
 
 /// What is shown of whom a server rejects.
-const REJECTED: [(&str, &str, Count); 4] = [
+const REJECTED: [(&str, &str, Count); 6] = [
     (
         "connections_turned_away",
         "Connections rejected because the limit of connections or of open files was reached.",
         |rejected| rejected.turned_away,
+    ),
+    (
+        "connections_gave_way",
+        "Connections that let the server wait and were closed for new clients, because the limit of connections was reached.",
+        |rejected| rejected.gave_way,
+    ),
+    (
+        "connections_flooded",
+        "HTTP/2 connections closed because of too many frames such as PING that bring nothing further.",
+        |rejected| rejected.flooded,
     ),
     (
         "requests_malformed",
@@ -83,7 +94,7 @@ impl Default for Board {
 impl Board {
     /// A board that shows nothing yet.
     pub fn new() -> Self {
-        Self {
+        let board = Self {
             stages: Vec::new(),
             gates: Vec::new(),
             counters: Vec::new(),
@@ -94,7 +105,9 @@ impl Board {
             drain: None,
             hosts: Vec::new(),
             started: Instant::now(),
-        }
+        };
+        let help = "Panics of the process: mistakes of the program, each of which is in the log.";
+        board.counter("panics", help, panics::count)
     }
 
     /// Shows a stage of any kind, which `observe` looks at.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use crate::panics;
 use serde::Serialize;
 use tamarisk_stage::{Accounts, ClassObservation, Percentiles, StageObservation};
 
@@ -167,7 +168,7 @@ pub(super) fn render(board: &Board, history: &History) -> String {
     let status = Status {
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: board.uptime().as_secs_f64(),
-        verdict: of_all(&verdicts, board.is_open()),
+        verdict: of_all(&verdicts, board.is_open()).after_panic(panics::since_latest()),
         connections: board.connections(),
         counters: board.counters().iter().map(|counter| (counter.name, (counter.read)())).collect(),
         responses: board.responses().iter().map(|(code, count)| (code.as_u16(), *count)).collect(),

@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::service::service_fn;
+use tamarisk_server::guard::Limits;
 use tamarisk_server::{ClientBody, Drain, Server, WithoutFastPath};
 use tokio::net::TcpListener;
 use tokio::time::MissedTickBehavior;
@@ -25,6 +26,13 @@ const PAGE: &str = include_str!("page.html");
 /// world must not become a way to exhaust the process.
 const CONNECTIONS_MAX: usize = 256;
 
+/// How long a client may let the port wait, for a head, for a body, or with an answer: other clients
+/// wait as long at most if one takes all connections from their own address.
+const CLIENT_TIME: Duration = Duration::from_secs(2);
+
+/// Changes of targets have some hundred.
+const BODY_BYTES_MAX: u64 = 64 * 1024;
+
 /// Shows to whoever connects to `listener` what `board` gives, which is asked at each request,
 /// until `drain` is triggered.
 pub async fn serve(
@@ -32,7 +40,9 @@ pub async fn serve(
     listener: TcpListener,
     drain: Drain,
 ) {
-    let server = Server::default().connections_max(CONNECTIONS_MAX);
+    let limits = Limits::default().head_time(CLIENT_TIME).stall_time(CLIENT_TIME);
+    let limits = limits.body(Some(BODY_BYTES_MAX));
+    let server = Server::default().connections_max(CONNECTIONS_MAX).limits(limits);
     let history = Arc::new(History::default());
     let connect = |_peer| {
         let (board, history) = (board.clone(), Arc::clone(&history));

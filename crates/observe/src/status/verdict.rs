@@ -20,6 +20,9 @@ const OUT_OF_REACH_MIN: f64 = 0.1;
 /// A response time of so many times its target is bad.
 const LATE_BAD: f64 = 2.0;
 
+/// For how long a panic is said first: an operator who looks every few minutes sees it.
+const PANIC_SHOWN: Duration = Duration::from_secs(600);
+
 /// So many stages are named in the verdict on all of them.
 const NAMED_MAX: usize = 3;
 
@@ -37,6 +40,23 @@ pub(super) enum Level {
     Ok,
     Warn,
     Bad,
+}
+
+impl Verdict {
+    /// The same where the latest panic of the process was so long ago.
+    pub(super) fn after_panic(self, since: Option<Duration>) -> Self {
+        match since {
+            Some(since) if since < PANIC_SHOWN => Self {
+                level: self.level.max(Level::Warn),
+                text: format!(
+                    "Panicked {:.0} s ago: a mistake of the program, see the log. {}",
+                    since.as_secs_f64(),
+                    self.text
+                ),
+            },
+            _ => self,
+        }
+    }
 }
 
 /// What a stage is judged by.

@@ -72,27 +72,40 @@ fn gave_way(accounts: &mut [Account]) -> Vec<bool> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_of_the_greediest_client_gives_way_of_which_nothing_has_come_for_longest() {
+async fn a_body_of_the_greediest_client_gives_way_that_has_moved_least() {
     let budget = for_files(in_files(4, 1000), in_files(4, 1000));
     let mut held = Vec::new();
     for of in [2, 1, 1, 1] {
         held.push(receiving(&budget, of, 10));
         advance(Duration::from_secs(1)).await;
     }
-    // Some more has come of one, and nothing of the next.
-    assert!(held[1].hold(in_files(1, 11)) && held[2].hold(in_files(1, 10)));
+    // 16 bytes in 3 s, 10 in 2 s and 10 in 1 s; the last byte of the slowest came last.
+    assert!(held[1].hold(in_files(1, 16)) && held[2].hold(in_files(1, 10)));
     let mut other = budget.account(client(3));
     assert!(other.claim(in_files(1, 5)));
     // At once in the books, whenever its reader notices.
-    assert_eq!(budget.held(), in_files(4, 36));
+    assert_eq!(budget.held(), in_files(4, 41));
     assert_eq!(gave_way(&mut held), [false, false, true, false]);
     let mut lost = held.swap_remove(2);
     assert!(!lost.hold(in_files(1, 9)) && !lost.claim(in_files(1, 11)) && !lost.keep());
     drop(lost);
-    assert_eq!(budget.held(), in_files(4, 36));
+    assert_eq!(budget.held(), in_files(4, 41));
     drop((held, other));
     assert_eq!(budget.held(), Held::default());
     assert!(budget.0.state.lock().receiving.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_each_client_has_one_file_the_slowest_gives_way_to_one_twice_as_fast() {
+    let budget = for_files(in_files(4, 1000), in_files(3, 1000));
+    let mut held = [(1, 500), (2, 100), (3, 300)].map(|(of, bytes)| receiving(&budget, of, bytes));
+    advance(Duration::from_secs(10)).await;
+    let mut other = budget.account(client(4));
+    advance(Duration::from_secs(1)).await;
+    // The slowest has moved 100 bytes in 11 s: 9.1 a second.
+    assert!(!other.claim(in_files(1, 18)));
+    assert!(other.claim(in_files(1, 19)));
+    assert_eq!(gave_way(&mut held), [false, true, false]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::blocking;
 use crate::request::spool;
 
 /// What goes on failing is told this often.
@@ -161,6 +162,9 @@ fn cure(work: Work, error: &io::Error) -> &'static str {
     };
     if error.raw_os_error().is_some_and(|number| TOO_MANY_OPEN_FILES.contains(&number)) {
         return "Raise the limit on open files (ulimit -n).";
+    }
+    if blocking::is_no_thread(error) {
+        return "Raise the limit on threads (ulimit -u, TasksMax of systemd, or that of the container).";
     }
     match (work, error.kind()) {
         (Work::Write, StorageFull | QuotaExceeded) => {

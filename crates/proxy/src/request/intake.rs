@@ -5,21 +5,26 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
 use tamarisk_server::{ClientBody, ClientBodyError};
-use tokio::task::spawn_blocking;
 
+use crate::blocking;
 use crate::budget::Account;
 use crate::error::ProxyError;
 use crate::request::held::Held;
 use crate::request::spool::Spool;
 use crate::request::spooled::Spooled;
 use crate::upstream::exchange_error::ExchangeError;
+
+/// A piece as long as this is kept as it came. A shorter one is copied: over HTTP/2 it would keep the
+/// frames around it in memory, 16 KiB and more.
+const SHARED_BUFFER_PIECE_MIN: usize = 4 * 1024;
 
 /// Whether a request's body is read before the request is let in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +61,7 @@ pub(crate) async fn read(
     if body.size_hint().lower() > each.max {
         return Err(ProxyError::TooLong);
     }
-    let mut intake = Intake { each, memory: BytesMut::new(), spool: None, account };
+    let mut intake = Intake { each, memory: Vec::new(), spool: None, account };
     if let Some(data) = body.take_whole() {
         if intake.can_keep(&data) {
             return Ok(intake.keep(data));
@@ -66,9 +71,15 @@ pub(crate) async fn read(
     let mut trailers = None;
     while let Some(frame) = poll_fn(|cx| intake.poll_frame(&mut body, cx)).await {
         match frame?.into_data() {
-            // Most bodies come in one piece, which need not be copied.
+            // Most bodies come in one piece, which need not be copied if it is all of its buffer,
+            // or much of it.
             Ok(data) if body.is_end_stream() && intake.can_keep(&data) => {
-                return Ok(intake.keep(data));
+                let is_small = data.len() < SHARED_BUFFER_PIECE_MIN;
+                return Ok(intake.keep(if is_small {
+                    Bytes::copy_from_slice(&data)
+                } else {
+                    data
+                }));
             }
             Ok(data) => intake = intake.take(data).await?,
             Err(frame) => trailers = frame.into_trailers().ok(),
@@ -89,8 +100,8 @@ pub(crate) struct Each {
 /// A body that is being read.
 struct Intake {
     each: Each,
-    /// What is not in the file, if there is one.
-    memory: BytesMut,
+    /// What is not in the file, if there is one. All that it has reserved is counted.
+    memory: Vec<u8>,
     spool: Option<Spool>,
     /// What all this takes up. Dropped last.
     account: Account,
@@ -113,7 +124,7 @@ impl Intake {
 
     /// Whether all of the body is `data`, and may stay in memory.
     fn can_keep(&mut self, data: &Bytes) -> bool {
-        self.spool.is_none() && self.memory.is_empty() && self.fits(data.len())
+        self.spool.is_none() && self.memory.is_empty() && self.holds(data.len() as u64)
     }
 
     fn keep(self, data: Bytes) -> Buffered {
@@ -128,7 +139,7 @@ impl Intake {
             return Err(ProxyError::TooLong);
         }
         if !self.fits(data.len()) {
-            let memory = self.memory.split().freeze();
+            let memory = mem::take(&mut self.memory).into();
             self = self.write(memory).await?;
         }
         // Copied, because a part may be a few bytes of a large buffer.
@@ -140,9 +151,25 @@ impl Intake {
         }
     }
 
-    /// Whether there is room for so many more bytes in memory.
+    /// Whether there is room for so many more bytes in memory. If so, it is reserved and counted.
     fn fits(&mut self, bytes: usize) -> bool {
-        let memory = (self.memory.len() + bytes) as u64;
+        let length = self.memory.len() + bytes;
+        if length as u64 > self.each.memory {
+            return false;
+        }
+        let reserved = self.memory.capacity();
+        // Twice as much each time, so that a body is not copied for each of its pieces.
+        let wanted = if length > reserved { length.max(2 * reserved) } else { reserved };
+        let wanted = (wanted as u64).min(self.each.memory);
+        let has_room = self.holds(wanted);
+        if has_room {
+            self.memory.reserve_exact(wanted as usize - self.memory.len());
+        }
+        has_room
+    }
+
+    /// Counts so many bytes in memory, and no others, if there is room.
+    fn holds(&mut self, memory: u64) -> bool {
         memory <= self.each.memory && self.account.hold(Held { memory, ..self.account.held() })
     }
 
@@ -161,32 +188,42 @@ impl Intake {
         if self.spool.is_none() {
             self.account.may_give_way();
         }
-        let work = spawn_blocking(move || {
-            let written = self.write_to_file(&bytes);
+        let budget = self.account.budget().clone();
+        let work = blocking::spawn(move || {
+            let of_all = self.account.budget().held().file;
+            let written = self.write_to_file(&bytes, of_all);
             (self, written)
         });
+        let work = match work {
+            Ok(work) => work,
+            no_thread => {
+                budget.disk_failures().wrote(&no_thread);
+                return Err(ProxyError::Threads);
+            }
+        };
         let (mut intake, written) = work.await.map_err(|_| ProxyError::Disk)?;
-        intake.account.disk_failures().wrote(&written);
+        budget.disk_failures().wrote(&written);
         written.map_err(|_| ProxyError::Disk)?;
         intake.account.hold(Held { memory: 0, ..intake.account.held() });
         Ok(intake)
     }
 
-    /// Waits for the disk.
-    fn write_to_file(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Waits for the disk, on which all bodies have so many bytes.
+    fn write_to_file(&mut self, bytes: &[u8], of_all: u64) -> io::Result<()> {
         let spool = match &mut self.spool {
             Some(spool) => spool,
             None => self.spool.insert(Spool::create()?),
         };
-        spool.write(bytes)
+        spool.write(bytes, of_all)
     }
 
     async fn finish(mut self, trailers: Option<HeaderMap>) -> Result<Buffered, ProxyError> {
         if !self.account.keep() {
             return Err(ProxyError::Crowded);
         }
-        let memory = self.memory.split().freeze();
+        let memory = Bytes::from(mem::take(&mut self.memory));
         if self.spool.is_none() {
+            self.holds(memory.len() as u64);
             return Ok(Buffered { trailers, ..self.keep(memory) });
         }
         let Self { spool, account, .. } = self.write(memory).await?;
@@ -233,6 +270,7 @@ mod tests {
     use std::sync::mpsc;
 
     use tokio::runtime::Builder;
+    use tokio::task::spawn_blocking;
 
     use super::*;
     use crate::budget::Budget;
@@ -243,7 +281,7 @@ mod tests {
     fn intake(budget: &Budget, memory: u64) -> Intake {
         let each = Each { memory, max: 10_000 };
         let account = budget.account([192, 0, 2, 1].into());
-        Intake { each, memory: BytesMut::new(), spool: None, account }
+        Intake { each, memory: Vec::new(), spool: None, account }
     }
 
     /// Polls `work` once while the disk hangs, drops it, and ends when the disk has done all.

@@ -1,15 +1,16 @@
 //! The request bodies that are being received into files, and which of them gives way.
 //!
 //! Each takes a descriptor and room on the disk for as long as its client likes to send. If
-//! there is no room for all, the client who holds most loses the body of which it has sent
-//! nothing for longest; as with the answers in [`unread`](crate::answer::unread). Where bytes are
-//! short, that is only a body that stands still.
+//! there is no room for all, the client who holds most loses the body that has moved least: the
+//! fewest bytes in its time. Where bytes are short, that is only a body that stands still. Where
+//! files are short and each client has one, it is only one that is much slower than the body that
+//! comes.
 //!
 //! One gives way only while its client is waited for, when its file can be closed at once: what the
 //! disk is at work on is counted until that is done. Bodies in memory are not among them: where
 //! memory is short, bodies go to files.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -26,8 +27,15 @@ use crate::request::held::Held;
 /// Among long uploads, the client who holds most is the one nearest to its end. If it lost its body
 /// to each that has just begun, none would come whole. As long as they move, whoever asks for more
 /// than there is room for is rejected, and the others end sooner. Where files are short, a body
-/// that moves gives way too: a client with one file never loses it.
+/// that moves gives way too.
 const STANDSTILL: Duration = Duration::from_secs(5);
+
+/// Where each client has one file, a body gives way to one that comes this many times as fast.
+/// Bodies that are about as fast as each other do not take turns: none would come whole.
+const FASTER: f64 = 2.0;
+
+/// A body is not judged by its rate over a shorter time: a packet more or less would decide.
+const RATE_TIME_MIN: Duration = Duration::from_millis(100);
 
 /// All of them; no more than there may be files.
 #[derive(Debug, Default)]
@@ -40,6 +48,7 @@ pub(crate) struct Receiving {
 struct Body {
     client: IpAddr,
     held: Held,
+    began: Instant,
     /// Since when nothing has come of it; `None` while what has come is being written.
     waits_since: Option<Instant>,
     gives_way: GivesWay,
@@ -61,10 +70,11 @@ pub(crate) type GivesWay = oneshot::Sender<Infallible>;
 pub(crate) type GaveWay = oneshot::Receiver<Infallible>;
 
 impl Receiving {
-    /// A body of `client` is received from now on; what it holds so far is being written. Its key.
-    pub(crate) fn begin(&mut self, client: IpAddr, held: Held) -> (usize, GaveWay) {
+    /// A body of `client` is received, which `began` before; what it holds so far is being written.
+    /// Its key.
+    pub(crate) fn begin(&mut self, client: IpAddr, held: Held, began: Instant) -> (usize, GaveWay) {
         let (gives_way, gave_way) = oneshot::channel();
-        let body = Body { client, held, waits_since: None, gives_way };
+        let body = Body { client, held, began, waits_since: None, gives_way };
         (self.bodies.insert(Some(body)), gave_way)
     }
 
@@ -95,31 +105,44 @@ impl Receiving {
         self.bodies.is_empty()
     }
 
-    /// The body that gives way to a client who would hold `asked`, for which there is so much too
-    /// little. Those come into question that make enough room, of clients who hold more; where bytes
-    /// are short, after a [`STANDSTILL`].
+    /// The body that gives way to one at this `rate`, whose client would hold `asked`, for which
+    /// there is so much too little. Those come into question that make enough room.
     ///
-    /// All are looked at: some 10 µs for 512, and only where all room is used.
+    /// All are looked at: some 80 µs for 4096, and only where all room is used.
     pub(crate) fn give_way(
         &mut self,
         shortage: Held,
         asked: Held,
+        rate: f64,
         of_client: impl Fn(IpAddr) -> Held,
     ) -> Option<(IpAddr, Held, GivesWay)> {
-        let scarce = |held: Held| if shortage.files > 0 { held.files } else { held.file };
-        let standstill = if shortage.file > 0 { STANDSTILL } else { Duration::ZERO };
+        let (are_files_short, are_bytes_short) = (shortage.files > 0, shortage.file > 0);
+        let scarce = |held: Held| if are_files_short { held.files } else { held.file };
         let now = Instant::now();
         let candidates = self.bodies.iter_mut().filter_map(|(_, entry)| {
             let body = entry.as_ref()?;
-            let waits_since = body.waits_since?;
+            let waited = now.duration_since(body.waits_since?);
             let greed = scarce(of_client(body.client));
-            let is_of_use = greed > scarce(asked)
-                && shortage.is_within(body.held)
-                && now.duration_since(waits_since) >= standstill;
-            is_of_use.then_some(((greed, Reverse(waits_since)), entry))
+            let body_rate = self::rate(body.held.file, now.duration_since(body.began));
+            let is_of_use = match greed.cmp(&scarce(asked)) {
+                Ordering::Greater => !are_bytes_short || waited >= STANDSTILL,
+                Ordering::Equal if are_bytes_short => false,
+                Ordering::Equal => asked.files == 1 && rate >= FASTER * body_rate,
+                Ordering::Less => false,
+            };
+            let rank = (greed, body_rate, waited);
+            (is_of_use && shortage.is_within(body.held)).then_some((rank, entry))
         });
-        let (_, entry) = candidates.max_by_key(|(rank, _)| *rank)?;
+        let (_, entry) = candidates.max_by(|(rank, _), (other, _)| {
+            let by_rate = other.1.total_cmp(&rank.1);
+            rank.0.cmp(&other.0).then(by_rate).then(rank.2.cmp(&other.2))
+        })?;
         let Body { client, held, gives_way, .. } = entry.take()?;
         Some((client, held, gives_way))
     }
+}
+
+/// The bytes a second of a body of which so many have come in this time.
+pub(crate) fn rate(bytes: u64, time: Duration) -> f64 {
+    bytes as f64 / time.max(RATE_TIME_MIN).as_secs_f64()
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
+use crate::blocking;
 use crate::budget::Account;
 use crate::request::spool::Spool;
 
@@ -43,13 +44,19 @@ impl Spooled {
             return Poll::Ready(Ok(None));
         }
         let (source, at) = (&self.source, self.at);
-        let reading = self.reading.get_or_insert_with(|| {
-            let source = Arc::clone(source);
-            spawn_blocking(move || source.spool.read(at))
-        });
-        let read = ready!(Pin::new(reading).poll(cx)).map_err(io::Error::other).flatten();
+        let reading = match &mut self.reading {
+            Some(reading) => Ok(reading),
+            none => {
+                let source = Arc::clone(source);
+                blocking::spawn(move || source.spool.read(at)).map(|reading| none.insert(reading))
+            }
+        };
+        let read = match reading {
+            Ok(reading) => ready!(Pin::new(reading).poll(cx)).map_err(io::Error::other).flatten(),
+            Err(no_thread) => Err(no_thread),
+        };
         self.reading = None;
-        self.source.account.disk_failures().read(&read);
+        self.source.account.budget().disk_failures().read(&read);
         let bytes = read?;
         self.at += bytes.len() as u64;
         Poll::Ready(Ok(Some(bytes)))
@@ -68,7 +75,7 @@ mod tests {
         let mut spool = Spool::create().unwrap();
         let written: Vec<u8> = (0..200_000_u32).map(|index| (index % 251) as u8).collect();
         for part in written.chunks(70_000) {
-            spool.write(part).unwrap();
+            spool.write(part, 0).unwrap();
         }
         assert_eq!(spool.length(), written.len() as u64);
         let account = Budget::default().account([192, 0, 2, 1].into());

@@ -1,11 +1,13 @@
 //! Connecting to an upstream whose host has one address or several.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
+
+use crate::blocking;
 
 /// So long an address is tried at least, if there is the time.
 const LEAST_TIME: Duration = Duration::from_millis(250);
@@ -13,9 +15,22 @@ const LEAST_TIME: Duration = Duration::from_millis(250);
 /// Connects to `host` within `time`, the look-up of its addresses included.
 pub(super) async fn connect(host: &str, port: u16, time: Duration) -> io::Result<TcpStream> {
     let start = Instant::now();
-    let addresses: Vec<_> = timeout(time, lookup_host((host, port))).await??.collect();
+    let addresses = timeout(time, look_up(host, port)).await??;
     let left = time.saturating_sub(start.elapsed());
     connect_any(&addresses, left, TcpStream::connect).await
+}
+
+/// The addresses of `host`.
+///
+/// # Errors
+/// What the system says if it knows none, or gives no thread to wait for its answer.
+pub(super) async fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let host = host.to_owned();
+    let looked_up = blocking::spawn(move || (host.as_str(), port).to_socket_addrs())?;
+    Ok(looked_up.await.map_err(io::Error::other)??.collect())
 }
 
 /// What `connect` makes of the first of `addresses` that takes a connection, within `time` in all.

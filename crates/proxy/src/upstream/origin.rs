@@ -5,7 +5,8 @@ use std::net::Ipv6Addr;
 
 use http::Uri;
 use http::uri::Authority;
-use tokio::net::lookup_host;
+
+use crate::upstream::connect::look_up;
 
 /// Why a URL is none that an upstream can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,8 +91,8 @@ impl Origin {
     /// # Errors
     /// What the system says if it has none.
     pub async fn resolve(&self) -> io::Result<()> {
-        let mut found = lookup_host((&*self.host, self.port)).await?;
-        found.next().map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+        let found = look_up(&self.host, self.port).await?;
+        found.first().map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 

@@ -19,7 +19,7 @@ use crate::accept::overflow::Overflow;
 use crate::client_service::ClientService;
 use crate::idle::connections::IdleConnections;
 use crate::rejection_backoff::{self, BackoffController, RejectionBackoff};
-use crate::settings::{ConnectionPermit, ConnectionSettings};
+use crate::settings::ConnectionSettings;
 use crate::transport::socket::Socket;
 
 /// Clients who are accepted or answered before others have their turn.
@@ -38,25 +38,30 @@ pub(crate) async fn run<S: ClientService>(
         IdleConnections::new(ConnectionSettings::of(server, backoff.clone(), drain.clone()));
     let mut ticks = tokio::time::interval(rejection_backoff::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let welcome =
-        |(socket, peer), idle_connections: &mut IdleConnections<S>, overflow: &Overflow| {
-            // Who waits for nothing gives way to who comes with a request.
-            let permit = ConnectionPermit::take(server)
-                .or_else(|| {
-                    idle_connections.give_way().then(|| ConnectionPermit::take(server)).flatten()
-                })
-                .or_else(|| {
-                    let gives_way =
-                        ConnectionPermit::may_succeed(server) && idle_connections.close_idle_task();
-                    gives_way.then(|| ConnectionPermit::succeed(server))
-                });
-            let Some(permit) = permit else {
-                turned_away(server);
-                overflow.turn_away(socket);
-                return;
-            };
-            idle_connections.welcome(Socket::new(socket), connect(peer), permit);
+    let welcome = |(socket, peer): (_, SocketAddr),
+                   idle_connections: &mut IdleConnections<S>,
+                   overflow: &Overflow| {
+        let (connections, client, max) = (&server.connections, peer.ip(), server.connections_max);
+        // Who waits for nothing gives way to who comes with a request, and then who lets us wait.
+        let permit = connections
+            .enter(client, max)
+            .or_else(|| idle_connections.give_way().then(|| connections.enter(client, max))?)
+            .or_else(|| {
+                let permit = connections.succeed(client, max)?;
+                let gives_way = idle_connections.close_idle_task() || {
+                    let gives_way = connections.give_way(client);
+                    server.rejected.gave_way(gives_way);
+                    gives_way
+                };
+                gives_way.then_some(permit)
+            });
+        let Some(permit) = permit else {
+            turned_away(server);
+            overflow.turn_away(socket);
+            return;
         };
+        idle_connections.welcome(Socket::new(socket), connect(peer), permit);
+    };
     let mut started = pin!(drain.started());
     // Until the next tick, after an error that is not the client's (no memory, say): it would come
     // again at once.

@@ -1,8 +1,10 @@
 //! The bytes of one connection on their way in, as the codec reads them, and its end.
 
+use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -10,8 +12,8 @@ use bytes::{Buf, Bytes, BytesMut};
 use tamarisk_h1::{Event, RequestHead, RequestReader, Violation};
 use tamarisk_http_gate::{Deadline, Patience};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_util::io::poll_read_buf;
 
+use crate::connection_table::Entry;
 use crate::guard::Limits;
 use crate::transport::outlet::Outlet;
 use crate::transport::stream::{Paced, Protocol};
@@ -19,9 +21,14 @@ use crate::transport::stream::{Paced, Protocol};
 /// Read at once between requests: most heads are shorter.
 const READ_BYTES: usize = 4096;
 
-/// Room for one read of a body, at first and when more is to come.
-const BODY_READ_MIN: usize = 8 * 1024;
-const BODY_READ_MAX: usize = 64 * 1024;
+/// Bytes of a body that are read at once.
+const BODY_READ_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// Where a body is read into, before as much as came is kept: a connection that waits for its
+    /// client reserves nothing for what may come.
+    static BODY_READ: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// How long, and for how many bytes, a closing connection listens on, so that
 /// its last answer is not lost to a reset [RFC9112 §9.6].
@@ -78,6 +85,11 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         }
     }
 
+    /// Tells `entry` when the client is waited for.
+    pub(in super::super) fn tell(&mut self, entry: &Arc<Entry>) {
+        self.stream.tell(entry);
+    }
+
     pub(in super::super) fn get_ref(&self) -> &T {
         self.stream.get_ref()
     }
@@ -86,8 +98,9 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         self.stream.get_mut()
     }
 
-    /// The stream, and what has been read of it and not been used.
-    pub(in super::super) fn into_parts(self) -> (Paced<T>, Bytes) {
+    /// The stream, which speaks something else now, and what has been read of it and not been used.
+    pub(in super::super) fn into_parts(mut self) -> (Paced<T>, Bytes) {
+        self.stream.follow();
         (self.stream, self.held.freeze())
     }
 
@@ -115,6 +128,7 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         loop {
             match self.reader.next(&self.held)? {
                 Some(event) => {
+                    self.stream.moved();
                     match event {
                         Event::Head(_) => {
                             self.head_time.stop();
@@ -246,13 +260,7 @@ impl<T: AsyncRead + Outlet> Wire<T> {
     /// Reads more behind what is held; 0 at the end of the stream.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let count = if self.reader.is_within_body() {
-            if self.held.capacity() - self.held.len() < BODY_READ_MIN {
-                let more = self.reader.left().map_or(BODY_READ_MAX, |left| {
-                    usize::try_from(left).map_or(BODY_READ_MAX, |left| left.min(BODY_READ_MAX))
-                });
-                self.held.reserve(more.max(BODY_READ_MIN));
-            }
-            ready!(poll_read_buf(Pin::new(&mut self.stream), cx, &mut self.held))?
+            ready!(self.poll_read_body(cx))?
         } else {
             let mut bytes = [const { MaybeUninit::uninit() }; READ_BYTES];
             let mut buf = ReadBuf::uninit(&mut bytes);
@@ -264,17 +272,35 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         Poll::Ready(Ok(count))
     }
 
+    /// The same within a body, of which a memory of its own is made: where some of it went before,
+    /// `held` would reserve as much again for a few bytes.
+    fn poll_read_body(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut bytes = BODY_READ.take();
+        bytes.resize(BODY_READ_BYTES, 0);
+        let mut buf = ReadBuf::new(&mut bytes);
+        let read = Pin::new(&mut self.stream).poll_read(cx, &mut buf);
+        let count = buf.filled().len();
+        match self.held.is_empty() {
+            true if count > 0 => self.held = BytesMut::from(buf.filled()),
+            _ => self.held.extend_from_slice(buf.filled()),
+        }
+        BODY_READ.set(bytes);
+        read.map_ok(|()| count)
+    }
+
     /// The stream has nothing: ready when we have waited for it too long.
     fn poll_slow(&mut self, cx: &mut Context<'_>) -> Poll<Violation> {
         let limits = self.stream.limits();
         if self.reader.is_within_body() {
-            ready!(self.body_patience.poll_over(limits.patience(), cx));
-            Poll::Ready(Violation::BodyTooSlow)
+            let over = self.body_patience.poll_over(limits.patience(), cx);
+            self.stream.waits(self.body_patience.since());
+            over.map(|()| Violation::BodyTooSlow)
         } else if self.held.is_empty() {
             Poll::Pending
         } else {
-            ready!(self.head_time.poll_over(limits.head_time, cx));
-            Poll::Ready(Violation::HeadTooSlow)
+            self.stream.waits_from_now();
+            let limits = self.stream.limits();
+            self.head_time.poll_over(limits.head_time, cx).map(|()| Violation::HeadTooSlow)
         }
     }
 }

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use http::header::HOST;
 use http_body::Frame;
 
+use crate::h2::frame_budget::FrameBudget;
 use crate::h2::hpack;
 
 /// Of "PRI * HTTP/2.0", which the client sends before its first frame [RFC9113 §3.4].
@@ -64,6 +65,7 @@ pub(crate) fn remove_mark(frame: &mut Frame<Bytes>) {
 
 /// Follows the frames of a client, and replaces the header blocks among them that h2 would misjudge.
 pub(crate) struct HeaderGuard {
+    budget: FrameBudget,
     /// What is still to pass as it is: of the preface, or of a frame.
     passing: usize,
     open: OpenStreams,
@@ -74,7 +76,8 @@ pub(crate) struct HeaderGuard {
 impl HeaderGuard {
     /// For a client that has sent nothing yet.
     pub(crate) fn new() -> Self {
-        Self { passing: PREFACE_BYTES, open: OpenStreams::default(), held: Vec::new() }
+        let (budget, open) = (FrameBudget::default(), OpenStreams::default());
+        Self { budget, passing: PREFACE_BYTES, open, held: Vec::new() }
     }
 
     /// Takes the next bytes of the client: how many of them pass as they are, and what is to be read
@@ -83,6 +86,18 @@ impl HeaderGuard {
         let passed = if self.held.is_empty() { self.pass(bytes) } else { 0 };
         let replaced = if passed < bytes.len() { self.hold(&bytes[passed..]) } else { Vec::new() };
         (passed, replaced)
+    }
+
+    /// What the client may send of frames that bring nothing further.
+    pub(super) fn budget(&mut self) -> &mut FrameBudget {
+        &mut self.budget
+    }
+
+    /// A frame that passes, or begins what does.
+    fn came(&mut self, head: FrameHead) {
+        let is_empty = head.length == 0 && !head.has(END_STREAM);
+        self.budget.came(head.kind, head.stream, is_empty);
+        self.open.follow(head);
     }
 
     /// How many of `bytes` come before a block to be replaced, or the incomplete head of a frame.
@@ -97,7 +112,7 @@ impl HeaderGuard {
             if head.kind == HEADERS && !is_whole_head {
                 return passed;
             }
-            self.open.follow(head);
+            self.came(head);
             self.passing = HEAD_BYTES + head.length;
         }
     }
@@ -116,7 +131,7 @@ impl HeaderGuard {
                 self.held = if is_all { held } else { behind.to_vec() };
                 return ready;
             };
-            self.open.follow(block.head);
+            self.came(block.head);
             ready.extend_from_slice(&block.replacement);
             self.passing = block.passing;
             rest = &behind[block.length..];

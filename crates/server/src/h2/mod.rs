@@ -1,6 +1,7 @@
 //! The streams of one HTTP/2 connection, and how long it may have none: as long as it answers
 //! pings it is alive.
 
+mod frame_budget;
 pub(crate) mod header_blocks;
 mod hpack;
 mod running_stream;

@@ -15,6 +15,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 
+use crate::capacity::Capacity;
+
 /// The largest piece: two frames, which at the least rate take a minute.
 pub(crate) const PIECE_MAX: usize = 32 * 1024;
 
@@ -26,8 +28,10 @@ pub(crate) const STREAM_BYTES: usize = 4 * 1024;
 /// what is under way to most clients.
 const CONNECTION_BYTES: usize = 256 * 1024;
 
-/// What all connections of a server may hold beyond that: as much as 256 of them at their most.
+/// What all connections of a server may hold beyond that: as much as 256 of them at their most, and
+/// no more than a sixteenth of the memory.
 const SERVER_BYTES: usize = 64 * 1024 * 1024;
+const SERVER_PART: u64 = 16;
 
 tokio::task_local! {
     /// Of the body that is being polled: hyper lets nothing else through to it.
@@ -69,8 +73,19 @@ impl Lent {
 }
 
 /// What all connections of a server hold; clones share it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ServerMemory(Arc<Lent>);
+#[derive(Clone, Debug)]
+pub(crate) struct ServerMemory {
+    lent: Arc<Lent>,
+    limit: usize,
+}
+
+impl ServerMemory {
+    /// Of a process with this `capacity`.
+    pub(crate) fn within(capacity: Capacity) -> Self {
+        let limit = capacity.memory_share(SERVER_PART, SERVER_BYTES as u64);
+        Self { lent: Arc::default(), limit: limit as usize }
+    }
+}
 
 /// What the streams of a connection hold.
 #[derive(Debug)]
@@ -94,14 +109,14 @@ impl ConnectionMemory {
         if ours == 0 {
             return 0;
         }
-        let taken = self.server.0.take(ours, SERVER_BYTES);
+        let taken = self.server.lent.take(ours, self.server.limit);
         self.lent.give_back(ours - taken);
         taken
     }
 
     fn give_back(&self, bytes: usize) {
         self.lent.give_back(bytes);
-        self.server.0.give_back(bytes);
+        self.server.lent.give_back(bytes);
     }
 }
 
@@ -223,14 +238,19 @@ mod tests {
         Arc::new(ConnectionMemory::new(server.clone()))
     }
 
+    /// That of a process with so much memory.
+    fn with_memory(memory: u64) -> ServerMemory {
+        ServerMemory::within(Capacity { memory, files: 0 })
+    }
+
     /// What is lent of the server's memory.
     fn lent(server: &ServerMemory) -> usize {
-        server.0.0.load(Ordering::Relaxed)
+        server.lent.0.load(Ordering::Relaxed)
     }
 
     #[test]
     fn a_stream_without_budget_holds_one_small_piece_at_a_time() {
-        let server = ServerMemory::default();
+        let server = with_memory(8 << 30);
         let connection = connection(&server);
         let (greedy, other) = (stream(&connection), stream(&connection));
         let held: Vec<_> = std::iter::from_fn(|| reserve(&greedy)).collect();
@@ -250,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_piece_holds_its_length_until_its_last_part_is_dropped() {
-        let server = ServerMemory::default();
+        let server = with_memory(8 << 30);
         let stream = stream(&connection(&server));
         let mut piece = reserve(&stream).unwrap().count(Bytes::from(vec![1; 10_000]));
         assert_eq!((lent(&server), &piece[..]), (10_000, &[1; 10_000][..]));
@@ -263,7 +283,7 @@ mod tests {
 
     #[test]
     fn connections_share_the_memory_of_the_server() {
-        let server = ServerMemory::default();
+        let server = with_memory(8 << 30);
         let mut held = Vec::new();
         // 64 MiB are 256 times 256 KiB.
         for _ in 0..256 {
@@ -281,10 +301,24 @@ mod tests {
     }
 
     #[test]
+    fn a_small_container_lends_a_sixteenth_of_its_memory() {
+        let server = with_memory(16 << 20);
+        let held: Vec<_> = (0..5)
+            .flat_map(|_| {
+                std::iter::from_fn({
+                    let stream = stream(&connection(&server));
+                    move || reserve(&stream)
+                })
+            })
+            .collect();
+        assert_eq!((lent(&server), held.len()), (1 << 20, 37));
+    }
+
+    #[test]
     fn who_waits_is_woken_by_its_own_piece() {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
-        let connection = connection(&ServerMemory::default());
+        let connection = connection(&with_memory(8 << 30));
         let (greedy, waiting) = (stream(&connection), stream(&connection));
         let _held: Vec<_> = std::iter::from_fn(|| reserve(&greedy)).collect();
         let own = reserve(&waiting).unwrap();
@@ -299,7 +333,7 @@ mod tests {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
         let cx = &mut Context::from_waker(&waker);
-        let connection = connection(&ServerMemory::default());
+        let connection = connection(&with_memory(8 << 30));
         let (greedy, waiting) = (stream(&connection), stream(&connection));
         let _held: Vec<_> = std::iter::from_fn(|| reserve(&greedy)).collect();
         for _ in 0..2 {

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::h1::wire::Wire;
 use crate::h2::header_blocks::HeaderGuard;
+use crate::rejected::Counts;
 use crate::transport::outlet::Outlet;
 use crate::transport::stream::Paced;
 use crate::tunnel::Rejoined;
@@ -21,6 +22,7 @@ pub(crate) struct H2Stream<T> {
     stream: Rejoined<Paced<T>>,
     unsent: Unsent,
     guard: HeaderGuard,
+    rejected: Arc<Counts>,
     /// What the guard has put in place of what came.
     replaced: Bytes,
 }
@@ -36,11 +38,13 @@ impl Unsent {
 }
 
 impl<T: AsyncRead + Outlet> H2Stream<T> {
-    /// Of a connection on which the preface has been seen.
-    pub(crate) fn of(wire: Wire<T>) -> Self {
+    /// Of a connection on which the preface has been seen. If the client sends too many frames that
+    /// bring nothing further, that is counted as `rejected`.
+    pub(crate) fn of(wire: Wire<T>, rejected: Arc<Counts>) -> Self {
         let (stream, read) = wire.into_parts();
         let (stream, unsent) = (Rejoined { read, stream }, Unsent::default());
-        Self { stream, unsent, guard: HeaderGuard::new(), replaced: Bytes::new() }
+        let (guard, replaced) = (HeaderGuard::new(), Bytes::new());
+        Self { stream, unsent, guard, rejected, replaced }
     }
 
     pub(crate) fn unsent(&self) -> Unsent {
@@ -49,6 +53,12 @@ impl<T: AsyncRead + Outlet> H2Stream<T> {
 }
 
 impl<T: Unpin> H2Stream<T> {
+    fn sent(&mut self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.guard.budget().sent(*bytes);
+        }
+    }
+
     fn noticed<R>(
         &mut self,
         poll: impl FnOnce(Pin<&mut Rejoined<Paced<T>>>) -> Poll<io::Result<R>>,
@@ -59,19 +69,25 @@ impl<T: Unpin> H2Stream<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for H2Stream<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for H2Stream<T> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { stream, guard, replaced, .. } = self.get_mut();
+        let Self { stream, guard, replaced, rejected, .. } = self.get_mut();
         let before = buf.filled().len();
         // Nothing in the buffer would mean the end.
         while replaced.is_empty() {
             ready!(Pin::new(&mut *stream).poll_read(cx, buf))?;
             let read = &buf.filled()[before..];
             let (passed, behind) = guard.follow(read);
+            if guard.budget().is_spent() {
+                rejected.flooded();
+                // As far as it goes without waiting: the client may not read at all.
+                let _ = Pin::new(&mut *stream).poll_write(cx, &guard.budget().goaway());
+                return Poll::Ready(Err(io::ErrorKind::QuotaExceeded.into()));
+            }
             *replaced = Bytes::from(behind);
             if passed > 0 || read.is_empty() {
                 buf.set_filled(before + passed);
@@ -90,7 +106,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for H2Stream<T> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.noticed(|stream| stream.poll_write(cx, bytes))
+        let written = self.noticed(|stream| stream.poll_write(cx, bytes));
+        self.sent(&written);
+        written
     }
 
     fn poll_write_vectored(
@@ -98,7 +116,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for H2Stream<T> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.noticed(|stream| stream.poll_write_vectored(cx, slices))
+        let written = self.noticed(|stream| stream.poll_write_vectored(cx, slices));
+        self.sent(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

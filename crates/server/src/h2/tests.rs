@@ -12,7 +12,7 @@ use tokio::io::duplex;
 use super::*;
 use crate::connection::{self, Client};
 use crate::prepared::WithoutFastPath;
-use crate::settings::{ConnectionPermit, ConnectionSettings};
+use crate::settings::ConnectionSettings;
 use crate::transport::stream::Stream;
 use crate::{DrainTrigger, Server};
 
@@ -32,7 +32,7 @@ async fn a_rejection_is_counted_and_waits_and_what_is_asked_beside_it_does_not()
     }));
     let (client, stream) = duplex(4096);
     let served = Client::on(Stream::Other(Box::new(stream)), &settings);
-    let permit = ConnectionPermit::take(&server).unwrap();
+    let permit = server.connections.enter(crate::UNKNOWN_CLIENT, 1).unwrap();
     tokio::spawn(connection::serve(served, service, settings, permit));
     let shaking = http2::handshake(TokioExecutor::new(), TokioIo::new(client));
     let (mut sender, speaking) = shaking.await.unwrap();

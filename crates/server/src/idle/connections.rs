@@ -26,10 +26,11 @@ use tokio_util::task::TaskTracker;
 use crate::client_connection::{Http1, Served};
 use crate::client_service::ClientService;
 use crate::connection::{self, Client};
+use crate::connection_table::{ConnectionPermit, Entry};
 use crate::h1::ConnectionState;
 use crate::h1::wire::Wire;
 use crate::idle::poller::{Poller, READY_MAX, ReadyEvent};
-use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
+use crate::settings::{ConnectionSettings, Ended};
 use crate::transport::socket::Socket;
 use crate::transport::stream::{Protocol, Stream};
 
@@ -89,6 +90,7 @@ impl<S: ClientService> IdleConnections<S> {
         let settings = Arc::clone(&self.settings);
         let client = match Client::of(socket, &settings) {
             Client::Open(mut wire) if self.poller.is_some() => {
+                wire.tell(permit.entry());
                 match protocol_at_once(&mut wire) {
                     Poll::Ready(Ok(Some(Protocol::Http1))) => {
                         let http =
@@ -102,7 +104,8 @@ impl<S: ClientService> IdleConnections<S> {
             }
             client => client,
         };
-        self.spawn(connection::serve(client, service, settings, permit));
+        let entry = Arc::clone(permit.entry());
+        self.spawn(&entry, connection::serve(client, service, settings, permit));
     }
 
     /// Gives prepared responses to a client who has `waited` already, and has it wait here or in a
@@ -112,7 +115,7 @@ impl<S: ClientService> IdleConnections<S> {
         let waited = match state {
             ConnectionState::Idle { is_asked: true } | ConnectionState::More => Duration::ZERO,
             ConnectionState::Idle { is_asked: false } => waited,
-            ConnectionState::Busy => return self.spawn(http.run()),
+            ConnectionState::Busy => return self.spawn(&http.entry(), http.run()),
             ConnectionState::Over => return,
         };
         let slot = self.waiting.vacant_entry();
@@ -134,15 +137,16 @@ impl<S: ClientService> IdleConnections<S> {
     }
 
     /// Serves a connection by a task of its own, until it is quiet.
-    fn spawn(&self, connection: impl Future<Output = Served<S>> + Send + 'static) {
+    fn spawn(&self, entry: &Entry, connection: impl Future<Output = Served<S>> + Send + 'static) {
         let (back, cut_off) = (self.back.clone(), Arc::clone(&self.cut_off));
         // An async block would have room for the connection twice.
-        self.tasks.spawn(connection.map(move |served| match served {
+        let task = self.tasks.spawn(connection.map(move |served| match served {
             // Nobody takes it only when nobody serves any more.
             Served::Idle(http) => drop(back.send(http)),
             Served::ToTheEnd(Ended::CutOff) => drop(cut_off.fetch_add(1, Ordering::Relaxed)),
             Served::ToTheEnd(Ended::ByItself) => {}
         }));
+        entry.runs(task.abort_handle());
     }
 
     /// Waits until somebody has something to say or comes back from its task, and then takes in
@@ -202,7 +206,7 @@ impl<S: ClientService> IdleConnections<S> {
         if let (Some(poller), Some(socket)) = (&self.poller, http.socket()) {
             poller.remove(socket);
         }
-        self.spawn(http.run());
+        self.spawn(&http.entry(), http.run());
     }
 
     /// Closes the connections that have waited for too long.
@@ -252,7 +256,7 @@ impl<S: ClientService> IdleConnections<S> {
         self.turns.clear();
         self.returning.close();
         while let Ok(http) = self.returning.try_recv() {
-            self.spawn(http.run());
+            self.spawn(&http.entry(), http.run());
         }
         self.poller = None;
     }

@@ -1,11 +1,12 @@
 //! Reads a certificate and its private key from PEM files.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::fs::OFlags;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -38,6 +39,12 @@ pub enum TlsError {
         file: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// A pipe, a device, a socket or a folder.
+    #[error("{} is not a regular file: copy the PEM text into one", file.display())]
+    NotRegular {
+        /// The file.
+        file: PathBuf,
     },
     /// A file is too long to be what it should.
     #[error("{} is larger than 1 MiB, the limit for PEM files", file.display())]
@@ -154,10 +161,17 @@ impl Identity {
 /// The sections of one kind in a PEM file.
 fn sections<T: PemObject>(file: &Path) -> Result<Vec<T>, TlsError> {
     let unread = |source| TlsError::Read { file: file.to_owned(), source };
-    if fs::metadata(file).map_err(unread)?.len() > FILE_MAX {
+    // A pipe would be waited for.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = File::options().read(true).custom_flags(flags).open(file).map_err(unread)?;
+    if !opened.metadata().map_err(unread)?.is_file() {
+        return Err(TlsError::NotRegular { file: file.to_owned() });
+    }
+    let mut text = Vec::new();
+    opened.take(FILE_MAX + 1).read_to_end(&mut text).map_err(unread)?;
+    if text.len() as u64 > FILE_MAX {
         return Err(TlsError::TooLong { file: file.to_owned() });
     }
-    let text = fs::read(file).map_err(unread)?;
     let broken = |reason| TlsError::Pem { file: file.to_owned(), reason };
     T::pem_slice_iter(&text).collect::<Result<_, _>>().map_err(broken)
 }
@@ -180,4 +194,29 @@ pub(super) fn names(certified: &CertifiedKey, file: &Path) -> Result<Vec<String>
     let certificate = webpki::EndEntityCert::try_from(certificate)
         .map_err(|error| unusable(error.to_string()))?;
     Ok(certificate.valid_dns_names().map(str::to_ascii_lowercase).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_regular_file_is_not_read() {
+        let pipe = std::env::temp_dir().join(format!("tamarisk-pipe-{}", std::process::id()));
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let (told, read) = mpsc::channel();
+        for file in [pipe.clone(), "/dev/zero".into(), std::env::temp_dir()] {
+            let told = told.clone();
+            // Of its own, for it would not come to an end.
+            thread::spawn(move || told.send(sections::<CertificateDer<'_>>(&file)));
+            let error = read.recv_timeout(Duration::from_secs(20)).unwrap().unwrap_err();
+            assert!(matches!(error, TlsError::NotRegular { .. }), "{error}");
+        }
+        fs::remove_file(pipe).unwrap();
+    }
 }

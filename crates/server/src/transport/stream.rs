@@ -4,12 +4,15 @@
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tamarisk_http_gate::Patience;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 use tokio_rustls::server::TlsStream;
 
+use crate::connection_table::Entry;
 use crate::guard::Limits;
 use crate::tls::HelloReader;
 use crate::transport::disconnect::PendingBody;
@@ -180,12 +183,49 @@ pub(crate) struct Paced<T> {
     stream: T,
     limits: Limits,
     patience: Patience,
+    /// Where it is told that the client is waited for.
+    entry: Option<Arc<Entry>>,
+    /// The client is waited for whenever nothing moves.
+    is_followed: bool,
 }
 
 impl<T> Paced<T> {
     /// Of `stream`, whose client has as long as `limits` say.
     pub(crate) fn new(stream: T, limits: Limits) -> Self {
-        Self { stream, limits, patience: Patience::default() }
+        Self { stream, limits, patience: Patience::default(), entry: None, is_followed: false }
+    }
+
+    /// Tells `entry` when the client is waited for.
+    pub(crate) fn tell(&mut self, entry: &Arc<Entry>) {
+        self.entry = Some(Arc::clone(entry));
+    }
+
+    /// Its client is waited for whenever nothing moves either way, because what it says is not
+    /// followed any more.
+    pub(crate) fn follow(&mut self) {
+        self.is_followed = true;
+        self.moved();
+    }
+
+    /// The client is waited for, and has been since then.
+    pub(crate) fn waits(&self, since: Option<Instant>) {
+        if let (Some(entry), Some(since)) = (&self.entry, since) {
+            entry.waits_since(since);
+        }
+    }
+
+    /// The same from now on, if not before.
+    pub(crate) fn waits_from_now(&self) {
+        self.entry.iter().for_each(|entry| entry.waits());
+    }
+
+    /// The client is not waited for, or only from now on.
+    pub(crate) fn moved(&self) {
+        match &self.entry {
+            Some(entry) if self.is_followed => entry.waits_since(Instant::now()),
+            Some(entry) => entry.moves(),
+            None => {}
+        }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -212,12 +252,17 @@ impl<T> Paced<T> {
     ) -> Poll<io::Result<usize>> {
         match written {
             Poll::Ready(written) => {
-                self.patience.moved(*written.as_ref().unwrap_or(&0), self.limits.patience());
+                let bytes = *written.as_ref().unwrap_or(&0);
+                if self.patience.since().is_some() || (self.is_followed && bytes > 0) {
+                    self.moved();
+                }
+                self.patience.moved(bytes, self.limits.patience());
                 Poll::Ready(written)
             }
             Poll::Pending => {
-                ready!(self.patience.poll_over(self.limits.patience(), cx));
-                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+                let over = self.patience.poll_over(self.limits.patience(), cx);
+                self.waits(self.patience.since());
+                over.map(|()| Err(io::ErrorKind::TimedOut.into()))
             }
         }
     }
@@ -239,7 +284,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if self.is_followed && read.is_ready() {
+            self.moved();
+        }
+        read
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
 mod any_stream;
+mod crowd;
 mod header_blocks;
 mod responses;
 mod server;

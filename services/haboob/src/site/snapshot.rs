@@ -10,6 +10,7 @@ use tamarisk_http_gate::ErrorPages;
 use tamarisk_observe::access_log::{Log, Names};
 use tamarisk_proxy::classify::{PathPrefix, Routes};
 use tamarisk_proxy::{Bounds, Budget, Scheme};
+use tamarisk_server::Capacity;
 use tamarisk_service::UpstreamOptions;
 use tamarisk_stage::Gate;
 
@@ -75,7 +76,7 @@ impl SiteSnapshot {
                 scheme: options.scheme,
                 budget: match before {
                     Some(before) => before.proxy.budget.clone(),
-                    None => Budget::new(Bounds::of(&options.limits)),
+                    None => Budget::new(Bounds::of(&options.limits, Capacity::of_process())),
                 },
                 // Hosts have their own, and log all of their requests.
                 error_pages: ErrorPages::default(),

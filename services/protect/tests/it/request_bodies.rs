@@ -282,6 +282,27 @@ async fn where_all_room_is_used_the_greediest_client_loses_what_stood_still_long
 }
 
 #[tokio::test]
+async fn slow_uploads_of_as_many_addresses_as_there_are_files_shut_nobody_out() {
+    let narrow = Narrow::start(four_files()).await;
+    let mut slow = Vec::new();
+    for address in 2..6 {
+        let count = u64::from(address) - 2;
+        slow.push(trickling(address, &narrow, trickled(count)).await);
+        narrow.holds(trickled(count + 1)).await;
+    }
+    for address in 6..9 {
+        let mut fast = from_elsewhere(address, narrow.address).await;
+        let body = "x".repeat(5000);
+        let request = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n{body}");
+        fast.write_all(request.as_bytes()).await.unwrap();
+        read_until(&mut fast, "5000 bytes").await;
+    }
+    // One of them has given way, and the others had its file one after the other.
+    narrow.holds(trickled(3)).await;
+    narrow.balances();
+}
+
+#[tokio::test]
 async fn bodies_that_have_come_whole_and_wait_for_a_place_give_no_way() {
     let narrow = Narrow::start(four_files()).await;
     let place = narrow.gate.enter(Entry::default()).await.unwrap();

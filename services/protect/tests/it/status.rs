@@ -375,6 +375,25 @@ async fn health_turns_bad_when_the_drain_starts() {
 }
 
 #[tokio::test]
+async fn silent_bodies_do_not_shut_out_who_asks_for_the_health() {
+    let (running, url) = shown().await;
+    let address = running.status_addr().unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..300 {
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let head = "POST /targets HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
+        client.write_all(head.as_bytes()).await.unwrap();
+        silent.push(client);
+    }
+    let answered = async {
+        while curl(&[&format!("{url}/health")]).await != "ok\n" {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    within(answered).await;
+}
+
+#[tokio::test]
 async fn what_else_is_counted_is_shown_under_its_name() {
     let board = Board::new().counter("log_lines_lost", "Lines that were not written.", || 7);
     let url = show(board).await;
@@ -454,7 +473,10 @@ async fn who_is_rejected_before_there_is_a_request_is_counted() {
     let url = format!("http://{}", running.status_addr().unwrap());
     let status: Value = serde_json::from_str(&curl(&[&format!("{url}/status")]).await).unwrap();
     let expected = serde_json::json!({
+        "connections_flooded": 0,
+        "connections_gave_way": 0,
         "connections_turned_away": 1,
+        "panics": 0,
         "requests_malformed": 2,
         "requests_too_large": 1,
         "requests_too_slow": 1,
