@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::net::{IpAddr, SocketAddr};
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready as ready_now};
@@ -67,9 +68,10 @@ impl Connection {
         };
         let pages = &snapshot.site.pages;
         match target {
-            Some((RouteTarget::Folder(folder), rest)) => match page_asked(folder, rest, &request) {
-                Ok(key) => self.page(snapshot, host, folder, (key, begun), request, entry),
-                Err(answer) => own(pages, host, answer, &request, entry),
+            Some((RouteTarget::Folder(folder), rest)) => match without_page(folder, rest, &request)
+            {
+                Ok(answer) => own(pages, host, answer, &request, entry),
+                Err(key) => self.page(snapshot, host, folder, (key, begun), request, entry),
             },
             Some((RouteTarget::Redirect(redirect), rest)) => {
                 Pending::at_once(answer::redirect(redirect, rest, request.uri().query()))
@@ -188,34 +190,33 @@ impl Connection {
     }
 }
 
-/// Which page is asked for at the path `rest` in `folder`, or the answer that needs none.
-fn page_asked(
+/// An answer that needs no page, or the one that is asked for at the path `rest` in `folder`.
+fn without_page(
     folder: &ServedFolder,
     rest: &str,
     request: &Request<ClientBody>,
-) -> Result<PageKey, Answer> {
+) -> Result<Answer, PageKey> {
     match *request.method() {
         Method::GET | Method::HEAD => {}
-        Method::OPTIONS => return Err(answer::options()),
-        _ => return Err(answer::not_allowed()),
+        Method::OPTIONS => return Ok(answer::options()),
+        _ => return Ok(answer::not_allowed()),
     }
-    page_key(folder, rest, request.uri().path(), request.uri().query())
+    got_without_page(folder, rest, request.uri().path(), request.uri().query())
 }
 
-/// Which page is asked for by a request for `path`, which has `rest` below that of the `folder`, or
-/// the answer that needs none.
-pub(crate) fn page_key(
+/// The same for a GET or HEAD of this `path`.
+pub(crate) fn got_without_page(
     folder: &ServedFolder,
     rest: &str,
     path: &str,
     query: Option<&str>,
-) -> Result<PageKey, Answer> {
+) -> Result<Answer, PageKey> {
     if rest.is_empty() {
-        return Err(answer::folder(path, query));
+        return Ok(answer::folder(path, query));
     }
     match SitePath::of(rest, folder.hidden) {
-        Ok(path) => Ok(folder.source.key(path)),
-        Err(error) => Err(answer::message(status_of(error))),
+        Ok(path) => Err(folder.source.key(path)),
+        Err(error) => Ok(answer::message(status_of(error))),
     }
 }
 
@@ -232,8 +233,8 @@ fn own(
     }
     let wish = Wish::of(request.method(), request.headers());
     let answer = match dressed_at_once(answer, host, &wish, pages) {
-        Ok(answer) => return Pending::at_once(answer),
-        Err(answer) => answer,
+        Break(answer) => return Pending::at_once(answer),
+        Continue(answer) => answer,
     };
     let (pages, host) = (Arc::clone(pages), Arc::clone(host));
     let entry = entry.take();
@@ -243,8 +244,8 @@ fn own(
 /// With the page that the host has for its status, if it has one and it can be had, or ours.
 async fn dressed(answer: Answer, host: &Host, wish: Wish, pages: &Arc<Pages>) -> Answer {
     let answer = match dressed_at_once(answer, host, &wish, pages) {
-        Ok(answer) => return answer,
-        Err(answer) => answer,
+        Break(answer) => return answer,
+        Continue(answer) => answer,
     };
     let Some((source, path)) = host.error_page(answer.status()) else { return answer };
     match pages.load(source, &source.key(path.clone())).await.loaded {
@@ -253,19 +254,20 @@ async fn dressed(answer: Answer, host: &Host, wish: Wish, pages: &Arc<Pages>) ->
     }
 }
 
-/// The same without waiting: the answer as it was if the host's page is not in memory.
+/// The same without waiting; the answer as it was, to continue with, if the host's page is not in
+/// memory.
 pub(crate) fn dressed_at_once(
     answer: Answer,
     host: &Host,
     wish: &Wish,
     pages: &Arc<Pages>,
-) -> Result<Answer, Answer> {
+) -> ControlFlow<Answer, Answer> {
     let page = host.error_page(answer.status()).filter(|_| answer::is_text(&answer));
-    let Some((source, path)) = page else { return Ok(answer::for_people(answer, wish)) };
+    let Some((source, path)) = page else { return Break(answer::for_people(answer, wish)) };
     match pages.in_memory(source, &source.key(path.clone())) {
-        Some(Ok(Loaded::Page(page))) => Ok(answer::with_page(answer, &page, wish)),
-        Some(Ok(Loaded::Folder) | Err(_)) => Ok(answer::for_people(answer, wish)),
-        None => Err(answer),
+        Some(Ok(Loaded::Page(page))) => Break(answer::with_page(answer, &page, wish)),
+        Some(Ok(Loaded::Folder) | Err(_)) => Break(answer::for_people(answer, wish)),
+        None => Continue(answer),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::answer::rejection::rejection;
 use crate::answer::{self, Answer, Wish};
 use crate::cache::loading::Loading;
 use crate::cache::outcome::{Loaded, NotNow};
-use crate::connection::{Connection, dressed_at_once, found, page_key};
+use crate::connection::{Connection, dressed_at_once, found, got_without_page};
 use crate::page::encoding::Accepted;
 use crate::page::head::head;
 use crate::page::memory_file::MemoryFile;
@@ -178,9 +178,9 @@ impl Connection {
         reply: Reply<'_, '_>,
     ) -> Option<Sent> {
         let FastRequest { site: SiteSnapshot { pages, proxy, .. }, host, path, .. } = request;
-        let key = match page_key(folder, rest, path, request.query()) {
-            Ok(key) => key,
-            Err(answer) => return self.send_own(request, answer, reply),
+        let key = match got_without_page(folder, rest, path, request.query()) {
+            Ok(answer) => return self.send_own(request, answer, reply),
+            Err(key) => key,
         };
         match pages.at_once(&folder.source, &key) {
             Some(Ok(Loaded::Page(page))) => self.send_page(request, folder, &page, reply),
@@ -246,7 +246,7 @@ impl Connection {
         } else {
             let accept = fields.accept.and_then(|accept| HeaderValue::from_bytes(accept).ok());
             let wish = Wish::new(request.accepted(), accept, !is_get);
-            dressed_at_once(answer, host, &wish, &site.pages).ok()?
+            dressed_at_once(answer, host, &wish, &site.pages).break_value()?
         };
         let (head, body) = prepared(answer)?;
         Some(reply.send(PreparedResponse {

@@ -149,11 +149,12 @@ mod tests {
     use super::super::path::with_slashes;
     use super::*;
 
+    /// Of few names, so that many paths begin alike.
     fn path() -> impl Strategy<Value = String> {
-        let piece = select(vec![
-            "/", "/", "/", "a", "b", "a", "%61", ";", ";a", "%3B", "%2f", "%5C", "\\", "%", ".",
+        let name = select(vec![
+            "a", "b", ";a", ";b", "a;b", "%61", "%3Ba", "b%2fa", "a\\b", "%2F", "", "%",
         ]);
-        vec(piece, 0..10).prop_map(|pieces| pieces.concat())
+        vec(name, 0..4).prop_map(|names| format!("/{}", names.join("/")))
     }
 
     proptest! {

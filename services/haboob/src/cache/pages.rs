@@ -120,7 +120,6 @@ impl Pages {
         let found = source.folder.at_once(&key.path, &self.files.open, now)?;
         Some(match found {
             Ok(AtOnce::Page(page)) => {
-                let page = Arc::new(page);
                 self.cache.put(key.clone(), Arc::clone(&page));
                 Ok(Loaded::Page(page))
             }

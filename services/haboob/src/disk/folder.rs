@@ -65,7 +65,7 @@ pub(crate) enum Located {
 /// What a path means, as far as it takes no disk.
 #[derive(Debug)]
 pub(crate) enum AtOnce {
-    Page(Page),
+    Page(Arc<Page>),
     /// A folder, asked for without the slash at its end.
     Folder,
 }
@@ -184,9 +184,9 @@ impl Folder {
             (true, false) => Some(Ok(AtOnce::Folder)),
             (true, true) => self.is_empty_at_once(path).then_some(Err(FileError::NotFound)),
             (false, true) => Some(Err(FileError::NotFound)),
-            (false, false) => {
-                self.page_at_once(path, (file, metadata), files, now).map(|it| Ok(AtOnce::Page(it)))
-            }
+            (false, false) => self
+                .page_at_once(path, (file, metadata), files, now)
+                .map(|it| Ok(AtOnce::Page(Arc::new(it)))),
         }
     }
 
