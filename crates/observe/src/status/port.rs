@@ -26,8 +26,8 @@ const PAGE: &str = include_str!("page.html");
 /// world must not become a way to exhaust the process.
 const CONNECTIONS_MAX: usize = 256;
 
-/// How long a client may let the port wait, for a head, for a body, or with an answer: other clients
-/// wait as long at most if one takes all connections from their own address.
+/// How long a client may let the port wait, for a head, for a body, or with an answer. A client that
+/// takes all connections is closed then, after its 408 and some seconds in which it may read that.
 const CLIENT_TIME: Duration = Duration::from_secs(2);
 
 /// Changes of targets have some hundred.

@@ -242,6 +242,7 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         if self.ended || !is_sending {
             return Poll::Ready(());
         }
+        self.stream.waits_from_now();
         let lingering = self.lingering.get_or_insert_default();
         if lingering.time.poll_over(LINGER_TIME, cx).is_ready() {
             return Poll::Ready(());
