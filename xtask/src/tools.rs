@@ -6,6 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::WORKSPACE;
+
 /// A command that a test runs, and the Debian package that has it.
 struct Tool {
     command: &'static str,
@@ -39,6 +41,12 @@ const TRIES: u32 = 3;
 const GO: [&str; 2] = ["golang-go", "ca-certificates"];
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 
+/// gunicorn serves one request at a time in each of its threads. It has a folder of its own, as
+/// packages of Python that are not Debian's have to.
+const GUNICORN: &str = "target/gunicorn/bin";
+const PIP: &str = "target/gunicorn/bin/pip";
+const PYTHON: [&str; 2] = ["python3", "python3-venv"];
+
 /// The package of PostgreSQL makes a database and starts it, unless the system is said to be in
 /// this run level, in which services do not run.
 const NO_SERVICES: (&str, &str) = ("RUNLEVEL", "1");
@@ -55,6 +63,7 @@ pub(crate) fn path() -> OsString {
         .map(|path| std::env::split_paths(&path).collect())
         .unwrap_or_default();
     folders.extend(["/usr/sbin", "/usr/local/go/bin"].map(PathBuf::from));
+    folders.push(Path::new(WORKSPACE).join(GUNICORN));
     if let Ok(versions) = std::fs::read_dir("/usr/lib/postgresql") {
         folders.extend(versions.flatten().map(|version| version.path().join("bin")));
     }
@@ -79,7 +88,7 @@ pub(crate) fn install_missing() -> Result<()> {
     if needs_root && !is_there("apt-get") {
         let missing = TOOLS.iter().map(|tool| tool.command).filter(|command| !is_there(command));
         bail!(
-            "tools for the tests are missing, and this is not Debian: install {}, h2spec",
+            "tools for the tests are missing, and this is not Debian: install {}, h2spec, gunicorn",
             missing.collect::<Vec<_>>().join(", ")
         );
     }
@@ -93,6 +102,7 @@ fn run(command: &[&str]) -> Result<()> {
         eprintln!("xtask: tools: {shown}");
         let status = Command::new(command[0])
             .args(&command[1..])
+            .current_dir(WORKSPACE)
             .env("PATH", path())
             .envs([NO_SERVICES, BUILT_FAST])
             .status()
@@ -112,6 +122,10 @@ fn commands_for(is_there: impl Fn(&str) -> bool) -> Vec<Vec<&'static str>> {
     if needs_h2spec && !is_there("go") {
         packages.extend(GO);
     }
+    let needs_gunicorn = !is_there("gunicorn");
+    if needs_gunicorn && !is_there("python3") {
+        packages.extend(PYTHON);
+    }
     let mut commands = Vec::new();
     if !packages.is_empty() {
         commands.push(vec!["apt-get", APT_WAITS, "update", "--quiet"]);
@@ -121,6 +135,10 @@ fn commands_for(is_there: impl Fn(&str) -> bool) -> Vec<Vec<&'static str>> {
     }
     if needs_h2spec {
         commands.push(vec!["go", "install", H2SPEC]);
+    }
+    if needs_gunicorn {
+        commands.push(vec!["python3", "-m", "venv", "target/gunicorn"]);
+        commands.push(vec![PIP, "install", "--quiet", "gunicorn==23.0.0"]);
     }
     if !is_there("cargo-deny") {
         commands.push(vec!["cargo", "install", "--locked", "--quiet", CARGO_DENY]);
@@ -160,6 +178,10 @@ mod tests {
         check(&["cargo-deny"], "cargo install --locked --quiet cargo-deny@0.20.2");
         check(&["nginx", "promtool"], &format!("{install} nginx-light prometheus"));
         check(&["h2spec"], h2spec);
+        let gunicorn = "python3 -m venv target/gunicorn && \
+                        target/gunicorn/bin/pip install --quiet gunicorn==23.0.0";
+        check(&["gunicorn"], gunicorn);
+        check(&["gunicorn", "python3"], &format!("{install} python3 python3-venv && {gunicorn}"));
         check(&["h2spec", "go"], &format!("{install} golang-go ca-certificates && {h2spec}"));
     }
 }

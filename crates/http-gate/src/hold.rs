@@ -17,8 +17,8 @@ use crate::grpc::grpc_failure;
 /// for the client, so a slow client never holds a place.
 pub const READY_BYTES: usize = 64 * 1024;
 
-/// An answer that is not ready so long after its body first paused is a stream (of
-/// events, say): it leaves the gate, and its time says nothing.
+/// An answer that is not ready so long after its body first paused may be a stream (of
+/// events, say): it has no place any more, and its time says nothing.
 const STREAM_TIME: Duration = Duration::from_secs(5);
 
 /// When so many pieces of data have come after a stream's first, the law is told how long they took.
@@ -36,6 +36,8 @@ pub struct Hold {
     end: End,
     /// What it is, if it is held to its end.
     stream: Option<Stream>,
+    /// What comes after [`STREAM_TIME`].
+    late: Late,
     bytes: usize,
     /// For an answer to become ready; for a stream to send more.
     patience: Deadline,
@@ -77,6 +79,17 @@ enum End {
     Failed(String),
     /// Nothing: nobody waited for it.
     Abandoned,
+}
+
+/// What becomes of an answer that is not ready for long, and is not known to be a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Late {
+    /// It is done.
+    Completes,
+    /// It gives its place up, and is open until it ends.
+    WillStayOpen,
+    /// It has done so.
+    StaysOpen,
 }
 
 /// How far a stream is, and why it has no place, if it has none.
@@ -129,7 +142,8 @@ impl Hold {
     pub fn new(permit: GatePermit, failure: Option<String>) -> Self {
         let end = failure.map_or(End::Done, End::Failed);
         let (permit, patience) = (Some(permit), Deadline::default());
-        Self { permit, end, stream: None, bytes: 0, patience, outcome: None }
+        let late = Late::Completes;
+        Self { permit, end, stream: None, late, bytes: 0, patience, outcome: None }
     }
 
     /// What the accounts will say of the request.
@@ -141,6 +155,17 @@ impl Hold {
     /// while it sends nothing for long or its client is waited for.
     pub fn streams(&mut self) {
         self.stream = Some(Stream::default());
+    }
+
+    /// Whoever reads the answer notices when nothing comes of it any more. So one that is not ready for
+    /// long is neither done nor failed: it gives its place up, and is open until it ends.
+    pub fn stays_open(&mut self) {
+        self.late = Late::WillStayOpen;
+    }
+
+    /// Whether its end is near, as far as can be told.
+    pub fn ends_soon(&self) -> bool {
+        self.stream.is_none() && self.late != Late::StaysOpen
     }
 
     /// Whether it is a stream.
@@ -230,10 +255,17 @@ impl Hold {
     fn waits(&mut self, cx: &mut Context<'_>) {
         let Some(permit) = &mut self.permit else { return };
         match &mut self.stream {
+            None if self.late == Late::StaysOpen => {}
             None => {
                 if self.patience.poll_over(STREAM_TIME, cx).is_ready() {
                     permit.untimed();
-                    self.ends();
+                    match self.late {
+                        Late::Completes => self.ends(),
+                        Late::WillStayOpen | Late::StaysOpen => {
+                            self.late = Late::StaysOpen;
+                            permit.suspend();
+                        }
+                    }
                 }
             }
             // Before its first data it is the upstream's work that a stream waits for.
@@ -244,6 +276,12 @@ impl Hold {
             }
             Some(_) => {}
         }
+    }
+
+    /// Nothing has come of the answer for too long.
+    pub fn stalls(&mut self) {
+        self.fails("stopped within its answer".to_owned());
+        self.ends();
     }
 
     fn breaks(&mut self) {

@@ -80,7 +80,7 @@ fn deliver(
     logged: Option<&mut Admission>,
     cx: &mut Context<'_>,
 ) -> Response<ProxyBody> {
-    let Answered { mut head, connection, permit, .. } = answered;
+    let Answered { mut head, mut connection, permit, .. } = answered;
     let failure = failure(&head);
     // Of an answer that is there and has not failed nothing is left to be decided.
     let is_open = head.whole.is_none() || failure.is_some();
@@ -92,6 +92,9 @@ fn deliver(
     }
     if is_stream {
         hold.streams();
+    } else {
+        hold.stays_open();
+        connection.set_stall_time(recipient.upstream_client.upstream.stall_time);
     }
     let body = match head.whole.take() {
         Some(bytes) => {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{ACCEPT, EXPECT, HOST};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use hyper::service::Service;
 use ipnet::IpNet;
@@ -183,7 +183,7 @@ impl Proxy {
         let upstream = &upstream_client.upstream;
         let reader =
             FactsReader { trusted: &self.trusted, ids: &self.ids, clients: &upstream.client };
-        let RequestFacts { client: address, network: client, id, timeout, is_grpc, entry: asking } =
+        let RequestFacts { client: address, network: client, id, timeout, entry: asking } =
             reader.read(&head.headers, peer, &choice);
         let mut logged = entry.map(|entry| {
             let route = Arc::clone(self.routes.name(choice.route));
@@ -192,9 +192,8 @@ impl Proxy {
         let received = match is_rejected(&choice, &head.method) {
             Some(error) => Err(error),
             None => {
-                // There is no gRPC over HTTP/1: who says so would have no body buffered.
-                let is_grpc = is_grpc && head.version == Version::HTTP_2;
-                self.receive(client, upstream, is_grpc, head, body).await
+                let buffering = choice.request_buffering.unwrap_or(upstream.request_buffering);
+                self.receive(client, buffering, head, body).await
             }
         };
         let body = match received {
@@ -306,8 +305,7 @@ impl Proxy {
     async fn receive(
         &self,
         client: IpAddr,
-        upstream: &Upstream,
-        is_grpc: bool,
+        buffering: RequestBuffering,
         head: &mut Parts,
         body: ClientBody,
     ) -> Result<Option<Box<RequestBody>>, ProxyError> {
@@ -315,8 +313,7 @@ impl Proxy {
             return Ok(None);
         }
         // Boxed from here on, for most requests have no body.
-        let is_buffered = upstream.request_buffering == RequestBuffering::MemoryAndFile && !is_grpc;
-        if !is_buffered {
+        if buffering == RequestBuffering::Off {
             return Ok(Some(Box::new(RequestBody::passing(body, &head.headers))));
         }
         let Bounds { body_memory: memory, body: max, .. } = *self.budget.bounds();

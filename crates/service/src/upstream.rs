@@ -31,6 +31,8 @@ pub struct UpstreamOptions {
     pub connect_time: Duration,
     /// The longest wait for the head of an answer.
     pub answer_time: Duration,
+    /// The longest wait for the next part of an answer that has begun and is no stream.
+    pub stall_time: Duration,
     /// Whether request bodies are read before their requests are let in.
     pub request_buffering: RequestBuffering,
     /// How its clients are told apart.
@@ -69,7 +71,8 @@ pub struct OverflowsIntoItself {
 }
 
 impl UpstreamOptions {
-    /// A service with the default times: 5 s to connect, 60 s to answer.
+    /// A service with the default times: 5 s to connect, 60 s to answer, 60 s for each part of the
+    /// answer.
     pub fn new(name: impl Into<String>, origin: Origin, classes: Classes) -> Self {
         Self {
             name: name.into(),
@@ -78,6 +81,7 @@ impl UpstreamOptions {
             host_header: HostHeader::default(),
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
+            stall_time: Duration::from_secs(60),
             request_buffering: RequestBuffering::default(),
             client: Client::default(),
             resources: ResourceBounds::new(),
@@ -178,6 +182,7 @@ impl UpstreamOptions {
             host_header,
             connect_time,
             answer_time,
+            stall_time,
             request_buffering,
             client,
             resources,
@@ -190,6 +195,7 @@ impl UpstreamOptions {
             ("host", *host_header == new.host_header),
             ("connect_time", *connect_time == new.connect_time),
             ("answer_time", *answer_time == new.answer_time),
+            ("stall_time", *stall_time == new.stall_time),
             ("request_buffering", *request_buffering == new.request_buffering),
             ("client", *client == new.client),
             ("resources", *resources == new.resources),
@@ -204,6 +210,7 @@ impl UpstreamOptions {
             "host" => shown_host(&self.host_header),
             "connect_time" => Some(format!("{:?}", self.connect_time)),
             "answer_time" => Some(format!("{:?}", self.answer_time)),
+            "stall_time" => Some(format!("{:?}", self.stall_time)),
             _ => None,
         }
     }
@@ -232,6 +239,7 @@ impl UpstreamOptions {
             .host_header(self.host_header.clone())
             .connect_time(self.connect_time)
             .answer_time(self.answer_time)
+            .stall_time(self.stall_time)
             .request_buffering(self.request_buffering)
             .client(self.client.clone())
             .tells_quality(self.laws.quality.is_some());

@@ -74,9 +74,10 @@ pub enum Change {
     Parked,
     /// It ended after it had been parked; it held no place any more.
     ParkedEnded,
-    /// It gave up its place while its caller is waited for; a stream, before its first data.
+    /// Its caller is waited for; a stream's, before its first data. Whether it has given up its place
+    /// meanwhile, the backlog shows.
     Suspended,
-    /// It has its place again after it was suspended.
+    /// It goes on after it was suspended, with its place.
     Resumed,
     /// The first data of a stream is out, which ends its response time. It keeps its place, and
     /// its end is [`Ending::Untimed`].

@@ -105,8 +105,8 @@ impl Admission {
     }
 
     /// The answer broke off.
-    pub fn broke_off(&mut self) {
-        self.reason = Some("broken");
+    pub fn broke_off(&mut self, reason: &'static str) {
+        self.reason = Some(reason);
     }
 
     /// Appends it to a line. Names are the operator's, ids are plain, the rest is ours: nothing

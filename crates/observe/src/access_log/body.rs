@@ -1,5 +1,6 @@
 //! A response body that writes its line of the access log when it ends.
 
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -9,6 +10,18 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use super::log::Entry;
+
+/// Why the body of an answer breaks off.
+pub trait BreaksOff {
+    /// A word for the log.
+    fn reason(&self) -> &'static str;
+}
+
+impl BreaksOff for io::Error {
+    fn reason(&self) -> &'static str {
+        if self.kind() == io::ErrorKind::TimedOut { "silent" } else { "broken" }
+    }
+}
 
 pin_project! {
     /// The body of an answer, whose bytes are counted for a line of the access log.
@@ -31,7 +44,7 @@ impl<B> Logged<B> {
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for Logged<B> {
+impl<B: Body<Data = Bytes, Error: BreaksOff>> Body for Logged<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -45,7 +58,7 @@ impl<B: Body<Data = Bytes>> Body for Logged<B> {
         if let (Some(entry), Poll::Ready(Some(polled))) = (this.entry, &polled) {
             match polled {
                 Ok(frame) => entry.sent(frame.data_ref().map_or(0, Bytes::len) as u64),
-                Err(_) => entry.broke_off(),
+                Err(error) => entry.broke_off(error.reason()),
             }
         }
         polled

@@ -96,8 +96,8 @@ impl Entry {
     }
 
     /// The answer broke off before its end.
-    pub fn broke_off(&mut self) {
-        self.admission.iter_mut().for_each(Admission::broke_off);
+    pub fn broke_off(&mut self, reason: &'static str) {
+        self.admission.iter_mut().for_each(|admission| admission.broke_off(reason));
     }
 
     /// It is to be admitted by a stage.

@@ -13,7 +13,7 @@ mod value;
 mod writer;
 
 pub use self::admission::{Admission, Names};
-pub use self::body::Logged;
+pub use self::body::{BreaksOff, Logged};
 pub use self::line::Asked;
 pub use self::log::{Entry, Log};
 pub use self::options::{LogError, LogFormat, LogOptions, LogTarget};

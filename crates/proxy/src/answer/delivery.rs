@@ -266,6 +266,9 @@ impl Driver {
                 Next::End => return Poll::Ready(()),
             }
             let polled = self.connection.poll_frame(cx);
+            if let Poll::Ready(Some(Err(ExchangeError::Late))) = polled {
+                self.hold.stalls();
+            }
             self.hold.follow(&polled, cx);
             // Before the client has the last of it, and leaves.
             if self.connection.left() == Some(0) {
@@ -313,7 +316,7 @@ impl Driver {
     fn leave(&mut self) -> Next {
         let time = self.shared.upstream_client.upstream.time_for_nobody();
         let abandoned = self.budget.abandoned().add();
-        let is_worth_it = !self.hold.is_stream() && self.connection.has_sent_all();
+        let is_worth_it = self.hold.ends_soon() && self.connection.has_sent_all();
         let Some(abandoned) = abandoned.filter(|_| is_worth_it) else { return Next::End };
         self.hold.abandon();
         let mut deadline = Deadline::default();

@@ -4,8 +4,8 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
+use http::HeaderMap;
 use http::header::HeaderName;
-use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 use tamarisk_http_gate::timeout;
 use tamarisk_observe::{RequestId, RequestIds};
@@ -54,8 +54,6 @@ pub(crate) struct RequestFacts {
     pub(crate) id: RequestId,
     /// How long the client waits, if it says so.
     pub(crate) timeout: Option<Duration>,
-    /// Either side may speak before the other has ended.
-    pub(crate) is_grpc: bool,
     /// How it asks for its place.
     pub(crate) entry: Entry,
 }
@@ -73,11 +71,10 @@ pub(crate) struct FactsReader<'a> {
 impl FactsReader<'_> {
     /// Reads the fields of a request of `peer`'s for which this choice was made.
     pub(crate) fn read(&self, headers: &HeaderMap, peer: &Peer, choice: &Choice) -> RequestFacts {
-        let (mut id, mut content_type, mut has_timeout) = (None, None, false);
+        let (mut id, mut has_timeout) = (None, false);
         for (name, value) in headers {
             match name.as_str() {
                 "x-request-id" => id = id.or_else(|| RequestId::of_client(value.as_bytes())),
-                "content-type" => content_type = content_type.or(Some(value)),
                 "x-request-timeout" | "grpc-timeout" => has_timeout = true,
                 _ => {}
             }
@@ -90,21 +87,8 @@ impl FactsReader<'_> {
         if let Some(timeout) = timeout {
             entry = entry.timeout(timeout);
         }
-        RequestFacts {
-            client,
-            network,
-            id: id.unwrap_or_else(|| self.ids.next()),
-            timeout,
-            is_grpc: content_type.map(HeaderValue::as_bytes).is_some_and(is_grpc),
-            entry,
-        }
+        RequestFacts { client, network, id: id.unwrap_or_else(|| self.ids.next()), timeout, entry }
     }
-}
-
-/// Whether a message with this `Content-Type` is one of a call during which either side may speak.
-fn is_grpc(content_type: &[u8]) -> bool {
-    const GRPC: &[u8] = b"application/grpc";
-    content_type.get(..GRPC.len()).is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
 }
 
 /// What stands for the client at `address`: of an IPv6 address the network of 64 bits, because

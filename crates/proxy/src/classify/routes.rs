@@ -12,6 +12,7 @@ use super::hosts::{HostIndex, HostPattern, host_name, lower_case};
 use super::kind::kind_of;
 use super::path::{PathPrefix, Reading, has_dot_segments, with_slashes};
 use super::path_tree::PathTree;
+use crate::request::intake::RequestBuffering;
 
 /// All routes; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,9 @@ pub struct Route {
     pub otherwise: ClassId,
     /// Its answers come little by little, whatever their type says.
     pub streams: bool,
+    /// Whether the bodies of its requests are read before their requests are let in; `None` as its
+    /// upstream says.
+    pub request_buffering: Option<RequestBuffering>,
 }
 
 /// When a request of a route is of a class: when any of the conditions holds.
@@ -74,6 +78,8 @@ pub struct Choice {
     pub class: ClassId,
     /// The answer comes little by little.
     pub streams: bool,
+    /// What the route says of its requests' bodies.
+    pub request_buffering: Option<RequestBuffering>,
     /// The path has a name that is only dots, or may lead to another route or class where slashes
     /// are escaped: it is not passed on.
     pub is_ambiguous: bool,
@@ -142,9 +148,9 @@ impl Routes {
                 route.class(Reading::Slashed(&path), headers, &client) != class
             });
         let is_ambiguous = has_dot_segments(path) || is_another;
-        let &Route { upstream, streams, .. } = route;
+        let &Route { upstream, streams, request_buffering, .. } = route;
         let kind = kind_of(method, path);
-        Choice { route: index, upstream, class, streams, is_ambiguous, kind }
+        Choice { route: index, upstream, class, streams, request_buffering, is_ambiguous, kind }
     }
 
     /// What the operator calls the route of this `index`.
@@ -184,6 +190,7 @@ impl Route {
             classes: Vec::new(),
             otherwise: ClassId::DEFAULT,
             streams: false,
+            request_buffering: None,
         }
     }
 

@@ -165,8 +165,8 @@ impl UpstreamClient {
         spare.clear();
         let time_for_nobody = self.upstream.time_for_nobody();
         let mut exchange = Exchange::new(connection, permit, &self.abandoned, time_for_nobody);
-        // Who takes the place again may be one more than there are: an overflow has no room for that.
-        exchange.keeps_place = overflows;
+        // An overflow has few places: its time goes on while a client is waited for.
+        exchange.waits_for_client = !overflows;
         let sent = Instant::now();
         let mut answered = exchange.answer(time, &mut spare).await;
         if let Err(ExchangeError::Ended) = answered
@@ -256,8 +256,8 @@ struct Exchange<'a> {
     parts: Option<(Box<UpstreamConnection>, GatePermit)>,
     abandoned: &'a Count,
     time_for_nobody: Duration,
-    /// The place is not given to others while there is nothing to do but to wait for the client.
-    keeps_place: bool,
+    /// The time stands still while there is nothing to do but to wait for the client.
+    waits_for_client: bool,
 }
 
 impl<'a> Exchange<'a> {
@@ -270,7 +270,7 @@ impl<'a> Exchange<'a> {
         time_for_nobody: Duration,
     ) -> Self {
         let parts = Some((connection, permit));
-        Self { parts, abandoned, time_for_nobody, keeps_place: false }
+        Self { parts, abandoned, time_for_nobody, waits_for_client: true }
     }
 
     /// The head of the answer; see [`UpstreamConnection::answer`].
@@ -279,9 +279,9 @@ impl<'a> Exchange<'a> {
         time: Duration,
         spare: &mut HeaderMap,
     ) -> Result<AnswerHead, ExchangeError> {
-        let keeps_place = self.keeps_place;
+        let waits_for_client = self.waits_for_client;
         let (connection, permit) = self.parts();
-        connection.answer(time, spare, (!keeps_place).then_some(permit)).await
+        connection.answer(time, spare, waits_for_client.then_some(permit)).await
     }
 
     /// Whether nothing has come of an answer.

@@ -34,7 +34,10 @@ pub(crate) struct UpstreamConnection {
     sending: Option<Box<RequestBody>>,
     /// All that the client has sent of its body is passed on, and there is more to come.
     waits_for_client: bool,
+    /// For the head of the answer; then for the next part of it.
     deadline: Deadline,
+    /// The longest wait for that part; `None` for a stream.
+    stall_time: Option<Duration>,
     /// The sweep of its pool from which on it is not kept any more.
     pub(super) last_sweep: u64,
 }
@@ -48,6 +51,7 @@ impl UpstreamConnection {
             sending: None,
             waits_for_client: false,
             deadline: Deadline::default(),
+            stall_time: None,
             last_sweep,
         }
     }
@@ -65,6 +69,7 @@ impl UpstreamConnection {
     /// Begins an exchange on an idle connection, with a body: where its head is to be appended.
     pub(crate) fn begin(&mut self, to_head: bool, body: Option<Box<RequestBody>>) -> &mut Vec<u8> {
         self.receiving.begin(to_head);
+        self.stall_time = None;
         self.sending = body;
         self.output.begin()
     }
@@ -83,8 +88,9 @@ impl UpstreamConnection {
     /// The head of the answer, if it comes in `time`. Its fields go into `spare`,
     /// an empty map.
     ///
-    /// While all that the client has sent of its body is passed on and more of it is to come, the
-    /// place of `permit` is given back, and the time stands still; without one it goes on.
+    /// While all that the client has sent of its body is passed on and more of it is to come, the time
+    /// stands still, that of `permit` too; without one it goes on. The place is kept: the upstream may
+    /// have a worker waiting for the body.
     pub(crate) async fn answer(
         &mut self,
         time: Duration,
@@ -102,7 +108,7 @@ impl UpstreamConnection {
                 if left.is_none() {
                     left = Some(self.deadline.left().unwrap_or(time));
                     self.deadline.stop();
-                    permit.suspend();
+                    permit.pause();
                 }
                 return Poll::Pending;
             }
@@ -139,7 +145,13 @@ impl UpstreamConnection {
         }
     }
 
-    /// The next part of the answer's body; `None` at its end.
+    /// The longest wait for a part of the answer whose head has come.
+    pub(crate) fn set_stall_time(&mut self, time: Duration) {
+        self.stall_time = Some(time);
+    }
+
+    /// The next part of the answer's body; `None` at its end. Where the upstream lets us wait for too
+    /// long, that is an [error](ExchangeError::Late).
     pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -148,7 +160,17 @@ impl UpstreamConnection {
         if self.send(cx).is_err() {
             self.stop_sending();
         }
-        self.receiving.poll_frame(&mut self.stream, cx)
+        let polled = self.receiving.poll_frame(&mut self.stream, cx);
+        match self.stall_time {
+            // While it is the client that lets the upstream wait, it may be silent.
+            Some(time) if polled.is_pending() && !self.waits_for_client => {
+                self.deadline.poll_over(time, cx).map(|()| Some(Err(ExchangeError::Late)))
+            }
+            _ => {
+                self.deadline.stop();
+                polled
+            }
+        }
     }
 
     /// How many bytes of the answer's body are still to come, if that is known.

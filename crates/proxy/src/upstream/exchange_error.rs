@@ -2,6 +2,7 @@
 
 use std::io;
 
+use tamarisk_observe::access_log::BreaksOff;
 use tamarisk_server::ClientBodyError;
 
 /// Why there is no answer, or no more of it.
@@ -13,7 +14,7 @@ pub enum ExchangeError {
     /// What it sent is no answer.
     #[error("the upstream's answer is malformed")]
     Malformed,
-    /// The time for it is over.
+    /// It took too long to begin the answer, or stopped within it for too long.
     #[error("the upstream took too long")]
     Late,
     /// The client's request body broke off.
@@ -25,4 +26,18 @@ pub enum ExchangeError {
     /// The client did not read, and there are too many such answers.
     #[error("too many answers are waiting for their clients")]
     Unread,
+}
+
+impl BreaksOff for ExchangeError {
+    fn reason(&self) -> &'static str {
+        if matches!(self, Self::Late) { "silent" } else { "broken" }
+    }
+}
+
+impl From<ExchangeError> for io::Error {
+    fn from(error: ExchangeError) -> Self {
+        let is_late = matches!(error, ExchangeError::Late);
+        let kind = if is_late { io::ErrorKind::TimedOut } else { io::ErrorKind::Other };
+        Self::new(kind, error)
+    }
 }

@@ -40,6 +40,7 @@ pub struct Upstream {
     pub(crate) client: Client,
     connect_time: Duration,
     pub(crate) answer_time: Duration,
+    pub(crate) stall_time: Duration,
     /// Requests carry how well they are to be served.
     tells_quality: Arc<AtomicBool>,
     connectivity: Arc<Connectivity>,
@@ -53,7 +54,7 @@ pub struct Upstream {
 
 impl Upstream {
     /// The service at `origin`, admitted to by `gate`. It has 5 s to accept a
-    /// connection and 60 s to begin its answer.
+    /// connection, 60 s to begin its answer, and 60 s for each further part of it.
     pub fn new(origin: &Origin, gate: Gate) -> Self {
         Self {
             host: origin.host.clone(),
@@ -65,6 +66,7 @@ impl Upstream {
             client: Client::default(),
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
+            stall_time: Duration::from_secs(60),
             came_overdue: gate.classes().iter().map(|_| AtomicU64::new(0)).collect(),
             gate,
             tells_quality: Arc::default(),
@@ -107,6 +109,14 @@ impl Upstream {
     #[must_use]
     pub fn answer_time(mut self, time: Duration) -> Self {
         self.answer_time = time;
+        self
+    }
+
+    /// The longest wait for the next part of an answer that has begun; after it the answer is broken
+    /// off, unless it is a stream.
+    #[must_use]
+    pub fn stall_time(mut self, time: Duration) -> Self {
+        self.stall_time = time;
         self
     }
 

@@ -5,5 +5,6 @@
 mod clients;
 mod disconnects;
 mod hostile_clients;
+mod stalls;
 mod streams;
 mod support;

@@ -12,7 +12,7 @@ use tamarisk_settings::{Fault, Section, Value};
 
 use super::classes::{ClassDefinition, DEFAULT, MIDDLE};
 use super::pairs::Pair;
-use super::upstreams::Upstream;
+use super::upstreams::{REQUEST_BUFFERING, Upstream};
 use super::values;
 
 pub(super) static ROUTE: Table = Table {
@@ -28,6 +28,8 @@ pub(super) static ROUTE: Table = Table {
                 .otherwise("any"),
             key("methods", Form::List(&Form::Text("method")), "methods of its requests")
                 .otherwise("any"),
+            key("request_buffering", REQUEST_BUFFERING, "whether a request body is read completely before the request is sent")
+                .otherwise("that of its upstream"),
             key("upstream", Form::Text("name of an upstream"), "where its requests go")
                 .otherwise("the only upstream; required if there are several"),
         ],
@@ -157,6 +159,7 @@ fn route(
             classes: Vec::new(),
             otherwise: ClassId::DEFAULT,
             streams: section.read("streams", values::yes)?.unwrap_or_default(),
+            request_buffering: section.read("request_buffering", values::request_buffering)?,
         },
         name,
         target: target::of(&section)?,

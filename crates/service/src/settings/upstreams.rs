@@ -19,13 +19,16 @@ use super::resources::{RESOURCES_KEY, resources};
 use super::values;
 use crate::{OverflowOptions, UpstreamOptions};
 
+pub(super) const REQUEST_BUFFERING: Form = Form::OneOf(&["memory-and-file", "off"]);
+
 /// What may be said of any service behind.
 #[rustfmt::skip]
-pub(super) static SERVICE: [Key; 7] = [
+pub(super) static SERVICE: [Key; 8] = [
     key("host", Form::Text("`\"client\"`, `\"upstream\"` or a host name"), "`Host` header sent to the service: the client's, the upstream's own, or this name").default("\"client\""),
     key("connect_time", Form::Time, "longest wait for a connection").default("\"5s\""),
     key("answer_time", Form::Time, "longest wait for the head of a response").default("\"60s\""),
-    key("request_buffering", Form::OneOf(&["memory-and-file", "off"]), "whether a request body is read completely before the request is sent").default("\"memory-and-file\""),
+    key("stall_time", Form::Time, "longest wait for the next part of a response that has begun; after it the response is broken off. Streams are exempt: responses of the types `text/event-stream` and `application/grpc`, those of a route with `streams = true`, and WebSockets").default("\"60s\""),
+    key("request_buffering", REQUEST_BUFFERING, "whether a request body is read completely before the request is sent").default("\"memory-and-file\""),
     key("client", Form::Either(&[Form::OneOf(&["address"]), Form::Table(&CLIENT_TABLE)]), "how clients are identified when capacity is shared among them").default("\"address\""),
     key("overflow", Form::Either(&OVERFLOW), "another service, to which requests go that the stage rejects; those that it does not answer are rejected"),
     RESOURCES_KEY,
@@ -60,7 +63,7 @@ pub(super) struct Upstream {
     pub(super) span: Range<usize>,
     origin: Origin,
     host_header: HostHeader,
-    times: [Option<Duration>; 2],
+    times: [Option<Duration>; 3],
     request_buffering: RequestBuffering,
     client: Client,
     overflow: Option<OverflowAt>,
@@ -147,6 +150,7 @@ impl Upstream {
             times: [
                 section.read("connect_time", values::duration)?,
                 section.read("answer_time", values::duration)?,
+                section.read("stall_time", values::duration)?,
             ],
             request_buffering: section
                 .read("request_buffering", values::request_buffering)?
@@ -180,9 +184,10 @@ impl Upstream {
         })?;
         let mut options = UpstreamOptions::new(self.name, self.origin, classes);
         options.host_header = self.host_header;
-        let [connect_time, answer_time] = self.times;
+        let [connect_time, answer_time, stall_time] = self.times;
         options.connect_time = connect_time.unwrap_or(options.connect_time);
         options.answer_time = answer_time.unwrap_or(options.answer_time);
+        options.stall_time = stall_time.unwrap_or(options.stall_time);
         options.request_buffering = self.request_buffering;
         options.client = self.client;
         options.resources = self.resources;

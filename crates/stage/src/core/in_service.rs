@@ -25,6 +25,8 @@ pub(crate) enum Place {
     Held,
     /// It has been in service for too long to count.
     Parked,
+    /// It does, but its caller is waited for, since this instant; until it is inside for too long.
+    Paused(Timestamp),
     /// Its caller is waited for, or it is a stream that sends nothing, since this instant.
     Suspended(Timestamp),
 }
@@ -38,15 +40,17 @@ pub(crate) struct Served {
     pub(crate) place: Place,
     /// It is a stream, whose first data is out.
     pub(crate) has_data: bool,
-    /// How long it was suspended before, in nanoseconds.
+    /// How long it was paused or suspended before, in nanoseconds.
     pub(crate) suspended: u64,
 }
 
 impl Served {
-    /// For how many nanoseconds it has been suspended, until now.
+    /// For how many nanoseconds it has been paused or suspended, until now.
     pub(crate) fn suspended(&self, now: Timestamp) -> u64 {
         match self.place {
-            Place::Suspended(since) => self.suspended + now.nanos_since(since),
+            Place::Paused(since) | Place::Suspended(since) => {
+                self.suspended + now.nanos_since(since)
+            }
             Place::Held | Place::Parked => self.suspended,
         }
     }
@@ -54,7 +58,7 @@ impl Served {
     /// How long it has been worked on.
     pub(crate) fn service(&self, now: Timestamp) -> Duration {
         let until = match self.place {
-            Place::Suspended(since) => since,
+            Place::Paused(since) | Place::Suspended(since) => since,
             Place::Held | Place::Parked => now,
         };
         Duration::from_nanos(until.nanos_since(self.started).saturating_sub(self.suspended))
@@ -95,6 +99,16 @@ impl InService {
         served
     }
 
+    /// Stops the time of what holds a place: what was known of it then.
+    pub(crate) fn pause(&mut self, now: Timestamp, slot: ServiceSlot) -> Option<Served> {
+        let served = self.get_mut(slot);
+        let before = *served;
+        (before.place == Place::Held).then(|| {
+            served.place = Place::Paused(now);
+            before
+        })
+    }
+
     /// Suspends what holds a place, unless too many are: what was known of it then.
     pub(crate) fn suspend(&mut self, now: Timestamp, slot: ServiceSlot) -> Option<Served> {
         let may = self.suspended < SUSPENDED_MAX;
@@ -108,15 +122,36 @@ impl InService {
         Some(before)
     }
 
-    /// Gives what is suspended its place back: what is known of it now.
-    pub(crate) fn resume(&mut self, now: Timestamp, slot: ServiceSlot) -> Option<Served> {
+    /// Suspends what is paused and has been inside for longer than `limit` says; returns each.
+    pub(crate) fn suspend_paused(
+        &mut self,
+        now: Timestamp,
+        limit: impl Fn(&Served) -> Option<Duration>,
+    ) -> Vec<Served> {
+        let mut suspended = Vec::new();
+        for served in self.slots.iter_mut().flatten() {
+            if let Place::Paused(since) = served.place
+                && self.suspended < SUSPENDED_MAX
+                && limit(served).is_some_and(|limit| now.since(served.started) > limit)
+            {
+                served.place = Place::Suspended(since);
+                self.suspended += 1;
+                suspended.push(*served);
+            }
+        }
+        suspended
+    }
+
+    /// Lets the time go on of what is paused or suspended: what was known of it, and what is now.
+    pub(crate) fn resume(&mut self, now: Timestamp, slot: ServiceSlot) -> Option<[Served; 2]> {
         let served = self.get_mut(slot);
-        let Place::Suspended(since) = served.place else { return None };
+        let before = *served;
+        let (Place::Paused(since) | Place::Suspended(since)) = before.place else { return None };
         served.suspended += now.nanos_since(since);
         served.place = Place::Held;
         let resumed = *served;
-        self.suspended -= 1;
-        Some(resumed)
+        self.suspended -= u32::from(matches!(before.place, Place::Suspended(_)));
+        Some([before, resumed])
     }
 
     pub(crate) fn get_mut(&mut self, slot: ServiceSlot) -> &mut Served {

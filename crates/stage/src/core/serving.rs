@@ -184,13 +184,19 @@ impl<T: Item> Core<T> {
         self.change(now, |state| state.finish_served(now, slot, begun, ended));
     }
 
+    /// A running event waits for its caller, and keeps its place.
+    pub(crate) fn pause(&self, slot: ServiceSlot) {
+        let now = self.clock.now();
+        self.change(now, |state| state.pause(now, slot));
+    }
+
     /// A running event waits for its caller, or is a stream that has nothing to send.
     pub(crate) fn suspend(&self, slot: ServiceSlot) {
         let now = self.clock.now();
         self.change(now, |state| state.suspend(now, slot));
     }
 
-    /// A suspended event goes on.
+    /// A paused or suspended event goes on.
     pub(crate) fn resume(&self, slot: ServiceSlot) {
         let now = self.clock.now();
         self.change(now, |state| state.resume(now, slot));

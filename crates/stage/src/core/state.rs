@@ -218,25 +218,36 @@ impl<T: Item> State<T> {
         self.in_service.begin(now, meta)
     }
 
+    /// A running event waits for its caller, and keeps its place, unless it has been inside for longer
+    /// than the law learns from.
+    pub(super) fn pause(&mut self, now: Timestamp, slot: ServiceSlot) {
+        let Served { class, kind, started, .. } = *self.in_service.get_mut(slot);
+        let limit = self.ruling.admission().park_after(class, kind);
+        if limit.is_some_and(|limit| now.since(started) > limit) {
+            return self.suspend(now, slot);
+        }
+        if let Some(served) = self.in_service.pause(now, slot) {
+            self.tell_moved(now, &moved(&served, suspension(&served), served.service(now)));
+        }
+    }
+
     /// A running event waits for its caller, or has nothing to send: others may have its place,
     /// unless too many are suspended.
     pub(super) fn suspend(&mut self, now: Timestamp, slot: ServiceSlot) {
         if let Some(served) = self.in_service.suspend(now, slot) {
-            let change = if served.has_data { Change::StreamSuspended } else { Change::Suspended };
-            let moved = moved(&served, change, served.service(now));
-            self.ledger.release_place(moved.class, WithoutPlace::Suspended);
-            self.tell_moved(now, &moved);
+            self.ledger.release_place(served.class, WithoutPlace::Suspended);
+            self.tell_moved(now, &moved(&served, suspension(&served), served.service(now)));
         }
     }
 
-    /// A suspended event goes on, without queueing.
+    /// A paused or suspended event goes on, without queueing.
     pub(super) fn resume(&mut self, now: Timestamp, slot: ServiceSlot) {
-        if let Some(served) = self.in_service.resume(now, slot) {
-            let change = if served.has_data { Change::StreamResumed } else { Change::Resumed };
-            let moved = moved(&served, change, served.service(now));
-            self.ledger.retake_place(moved.class, WithoutPlace::Suspended);
-            self.tell_moved(now, &moved);
+        let Some([before, served]) = self.in_service.resume(now, slot) else { return };
+        let change = if served.has_data { Change::StreamResumed } else { Change::Resumed };
+        if matches!(before.place, Place::Suspended(_)) {
+            self.ledger.retake_place(served.class, WithoutPlace::Suspended);
         }
+        self.tell_moved(now, &moved(&served, change, served.service(now)));
     }
 
     /// The first data of a stream is out. Returns for how many nanoseconds it has been suspended.
@@ -269,6 +280,12 @@ impl<T: Item> State<T> {
             self.ledger.release_place(served.class, WithoutPlace::Parked);
             self.tell_moved(now, &moved(&served, Change::Parked, served.service(now)));
         }
+        // The law has been told that their callers are waited for.
+        let law = self.ruling.admission();
+        let limit = |served: &Served| law.park_after(served.class, served.kind);
+        for served in self.in_service.suspend_paused(now, limit) {
+            self.ledger.release_place(served.class, WithoutPlace::Suspended);
+        }
     }
 
     fn tell_moved(&mut self, now: Timestamp, moved: &Moved) {
@@ -288,7 +305,7 @@ impl<T: Item> State<T> {
         let served = self.in_service.end(slot);
         ended.suspended = served.suspended;
         match served.place {
-            Place::Held | Place::Suspended(_) => {
+            Place::Held | Place::Paused(_) | Place::Suspended(_) => {
                 self.finish(now, std::slice::from_ref(begun), ended);
             }
             Place::Parked => {
@@ -515,6 +532,11 @@ impl<T: Item> State<T> {
 /// A queued event as laws see it.
 fn waiting(meta: &EventMetadata) -> Waiting {
     Waiting { class: meta.class, entered: meta.entered, deadline: meta.deadline(), kind: meta.kind }
+}
+
+/// What the law is told of an event whose time stands still from now on.
+fn suspension(served: &Served) -> Change {
+    if served.has_data { Change::StreamSuspended } else { Change::Suspended }
 }
 
 /// An event in service as laws see it.

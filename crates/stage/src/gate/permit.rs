@@ -50,15 +50,23 @@ impl GatePermit {
         self.timed = false;
     }
 
+    /// Keeps the place while the caller waits for somebody else than what the gate protects, such as
+    /// its own client, and what the gate protects may have a worker waiting with it: for as long as
+    /// the law lets others hold theirs. That time counts neither as service nor as response.
+    pub fn pause(&mut self) {
+        self.gate.core.pause(self.slot);
+    }
+
     /// Gives the place to others while the caller waits for somebody else than what the gate
-    /// protects, such as its own client, or while a stream has nothing to send. That time counts
-    /// neither as service nor as response. Without effect while 16,384 others are suspended.
+    /// protects, and that does no work for it meanwhile, or while a stream has nothing to send. That
+    /// time counts neither as service nor as response. Without effect while 16,384 others are
+    /// suspended.
     pub fn suspend(&mut self) {
         self.gate.core.suspend(self.slot);
     }
 
-    /// Takes the place again at once, be it one more than there are. Without effect if it was
-    /// not given up.
+    /// The wait is over: takes a place that was given up again at once, be it one more than there
+    /// are. Without effect after neither [`pause`](Self::pause) nor [`suspend`](Self::suspend).
     pub fn resume(&mut self) {
         self.gate.core.resume(self.slot);
     }

@@ -91,7 +91,7 @@ impl Body for SiteBody {
         match &mut self.source {
             BodySource::Page(body) => body.poll_frame(cx),
             BodySource::Upstream(body) => {
-                Pin::new(&mut **body).poll_frame(cx).map_err(io::Error::other)
+                Pin::new(&mut **body).poll_frame(cx).map_err(io::Error::from)
             }
         }
     }

@@ -125,6 +125,26 @@ async fn the_outcome_of_an_answer_whose_client_leaves_is_that_of_the_accounts() 
 }
 
 #[tokio::test]
+async fn an_upstream_that_stops_within_its_answer_has_failed_because_it_is_silent() {
+    let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut options = options(upstream.local_addr().unwrap());
+    options.upstreams[0].stall_time = Duration::from_millis(200);
+    let (running, file) = logging(options, LogFormat::Json).await;
+    let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let answer = tokio::spawn(exchange(running.local_addr(), request));
+    let (mut asked, _) = upstream.accept().await.unwrap();
+    asked.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc").await.unwrap();
+    assert!(answer.await.unwrap().ends_with("\r\n\r\nabc"));
+    let line = until(|| fs::read_to_string(file.path()).unwrap().lines().last().map(str::to_owned));
+    let line: Value = serde_json::from_str(&line.await).unwrap();
+    let why = (&line["outcome"], &line["reason"]);
+    assert_eq!(why, (&"failed".into(), &"silent".into()), "{line}");
+    let seen = &running.observe()[0];
+    assert_eq!((seen.total().failed, seen.total().inside()), (1, 0));
+    assert_eq!(seen.last_failure.as_deref(), Some("stopped within its answer"));
+}
+
+#[tokio::test]
 async fn what_has_failed_in_the_log_has_failed_in_the_accounts() {
     let answers = [
         ("200 OK", "", "completed"),

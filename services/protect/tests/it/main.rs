@@ -16,4 +16,5 @@ mod rejected_input;
 mod request_bodies;
 mod status;
 mod support;
+mod synchronous_upstream;
 mod upstream_connections;

@@ -14,13 +14,14 @@ use axum::body::to_bytes;
 use axum::extract::Request;
 use axum::routing::any;
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{Stream, StreamExt, stream};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use socket2::{Domain, Socket, Type};
-use tamarisk_proxy::{Bounds, Budget, Held, Upstream};
+use tamarisk_proxy::classify::{Route, Routes};
+use tamarisk_proxy::{Bounds, Budget, Held, RequestBuffering, Upstream};
 use tamarisk_server::guard::Limits;
 use tamarisk_server::{DrainTrigger, Server};
 use tamarisk_stage::{Entry, Gate, StageBuilder};
@@ -374,33 +375,56 @@ async fn bodies_are_passed_on_as_they_come_where_the_operator_says_so() {
     read_until(&mut upstream, " five").await;
 }
 
-#[tokio::test]
-async fn a_stream_of_grpc_is_never_buffered() {
+/// A call of gRPC over HTTP/2, of which this body comes. What the proxy of a gate for one sends to
+/// the upstream is read until `end`, if the proxy sends anything.
+async fn call(
+    route: Route,
+    body: impl Stream<Item = Frame<Bytes>> + Send + 'static,
+    end: &str,
+) -> Option<String> {
     let listener = TcpListener::bind(any_port()).await.unwrap();
-    let gate = StageBuilder::new("narrow").law(OneByOne).gate().unwrap();
-    let (address, _drain) = support::proxy(listener.local_addr().unwrap(), &gate).await;
+    let mut options = options(listener.local_addr().unwrap());
+    options.routes = Routes::new(vec![route]);
+    let front = tamarisk_protect::start(options).await.unwrap();
+    let address = front.local_addr();
     let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
     let (mut client, connection) = http2::handshake(TokioExecutor::new(), socket).await.unwrap();
     tokio::spawn(connection);
-    let first = stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from("four")))]);
-    let body = StreamBody::new(first.chain(stream::pending()));
     let request = Request::post(format!("http://{address}/"));
-    let request = request.header("content-type", "application/grpc+proto").body(body).unwrap();
+    let request = request.header("content-type", "application/grpc+proto");
+    let body = StreamBody::new(body.map(Ok::<_, Infallible>));
+    let request = request.body(Box::pin(body)).unwrap();
     let asked = tokio::spawn(async move { client.send_request(request).await.map(drop) });
-    let (mut upstream, _) = within(listener.accept()).await.unwrap();
-    read_until(&mut upstream, "\r\n\r\n4\r\nfour\r\n").await;
+    let accepted = timeout(SOON, listener.accept()).await;
+    let sent = match accepted {
+        Ok(accepted) => Some(read_until(&mut accepted.unwrap().0, end).await),
+        Err(_) => {
+            assert_eq!(front.gates()[0].observe().total().offered, 0);
+            None
+        }
+    };
     asked.abort();
+    sent
+}
+
+fn four() -> Frame<Bytes> {
+    Frame::data(Bytes::from("four"))
 }
 
 #[tokio::test]
-async fn who_says_grpc_over_http1_has_its_body_buffered_as_others_have() {
-    let listener = TcpListener::bind(any_port()).await.unwrap();
-    let gate = StageBuilder::new("narrow").law(OneByOne).gate().unwrap();
-    let (address, _drain) = support::proxy(listener.local_addr().unwrap(), &gate).await;
-    let mut client = TcpStream::connect(address).await.unwrap();
-    let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc+proto\r\n\
-        Transfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n";
-    client.write_all(head.as_bytes()).await.unwrap();
-    timeout(SOON, listener.accept()).await.unwrap_err();
-    assert_eq!(gate.observe().total().offered, 0);
+async fn a_body_that_calls_itself_grpc_is_buffered_as_others_are() {
+    let endless = stream::iter([four()]).chain(stream::pending());
+    assert_eq!(call(Route::everything(0), endless, "four").await, None);
+    // A unary call has all of its body at once.
+    let sent = call(Route::everything(0), stream::iter([four()]), "four").await.unwrap();
+    assert!(sent.ends_with("content-length: 4\r\n\r\nfour"), "{sent}");
+}
+
+#[tokio::test]
+async fn a_stream_of_grpc_is_passed_on_as_it_comes_where_its_route_says_so() {
+    let request_buffering = Some(RequestBuffering::Off);
+    let route = Route { request_buffering, ..Route::everything(0) };
+    let endless = stream::iter([four()]).chain(stream::pending());
+    let sent = call(route, endless, "four\r\n").await.unwrap();
+    assert!(sent.ends_with("\r\n\r\n4\r\nfour\r\n"), "{sent}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tamarisk_control::{Change, Ending};
 use tamarisk_stage::{Accounts, Discipline, Entry, Gate, GatePermit};
-use tokio::time::advance;
+use tokio::time::{advance, sleep};
 
 use crate::rig::{Law, described, settle};
 
@@ -84,6 +84,60 @@ async fn a_suspended_event_lets_others_in_and_its_pause_is_no_service() {
     drop(leaves);
     let now = accounts(&gate);
     assert_eq!((now.terminated, now.completed, now.inside()), (1, 2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_event_keeps_its_place_and_its_pause_is_no_service() {
+    let (gate, law) = gate(1);
+    let mut slow = enter(&gate);
+    advance(10 * MS).await;
+    slow.pause();
+    slow.pause();
+    let waiting = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.enter(Entry::new()).await.unwrap() }
+    });
+    advance(1000 * MS).await;
+    settle().await;
+    let now = accounts(&gate);
+    assert_eq!((now.running, now.queued, now.suspended), (1, 1, 0));
+    slow.resume();
+    advance(20 * MS).await;
+    slow.complete();
+    assert_eq!(law.script().services, [[30 * MS, 30 * MS]]);
+    assert_eq!(changes(&law), [Change::Suspended, Change::Resumed]);
+    waiting.await.unwrap().complete();
+
+    let mut leaves = enter(&gate);
+    leaves.pause();
+    drop(leaves);
+    let now = accounts(&gate);
+    assert_eq!((now.terminated, now.completed, now.inside()), (1, 2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_paused_gives_up_its_place_once_it_is_inside_for_too_long() {
+    let (gate, law) = gate(1);
+    law.script().park_after = Some(250 * MS);
+    let mut slow = enter(&gate);
+    slow.pause();
+    sleep(200 * MS).await;
+    assert_eq!((accounts(&gate).running, accounts(&gate).suspended), (1, 0));
+    // The next tick finds it.
+    sleep(400 * MS).await;
+    assert_eq!((accounts(&gate).running, accounts(&gate).suspended), (0, 1));
+    slow.resume();
+    assert_eq!(accounts(&gate).running, 1);
+    // From now on it has a place only while it is worked on.
+    slow.pause();
+    assert_eq!((accounts(&gate).running, accounts(&gate).suspended), (0, 1));
+    let both = [Change::Suspended, Change::Resumed, Change::Suspended];
+    assert_eq!(changes(&law), both);
+    slow.resume();
+    advance(20 * MS).await;
+    slow.complete();
+    assert_eq!(law.script().services, [[20 * MS, 20 * MS]]);
+    assert_eq!((accounts(&gate).completed, accounts(&gate).inside()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,14 +7,16 @@ mod proxy_support;
 use std::fs;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tamarisk_control::Target;
 use tamarisk_protect::{Options, Running};
 use tamarisk_proxy::RequestBuffering;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 pub(crate) use self::proxy_support::*;
 
@@ -36,6 +38,70 @@ pub(crate) async fn streaming_front(upstream: SocketAddr) -> Running {
     let mut options = options(upstream);
     options.upstreams[0].request_buffering = RequestBuffering::Off;
     tamarisk_protect::start(options).await.unwrap()
+}
+
+/// gunicorn on a free port, with two processes of four threads.
+pub(crate) struct Gunicorn {
+    pub(crate) address: SocketAddr,
+    process: Child,
+    _directory: TempDir,
+}
+
+impl Gunicorn {
+    /// Starts it with this `application`, a module of Python.
+    pub(crate) async fn start(application: &str) -> Self {
+        for _ in 0..10 {
+            let directory = tempfile::tempdir().unwrap();
+            fs::write(directory.path().join("service.py"), application).unwrap();
+            let address = StdListener::bind(any_port()).unwrap().local_addr().unwrap();
+            let mut command = Command::new(Self::command());
+            command.args(["--workers=2", "--threads=4", "--graceful-timeout=1"]);
+            command.args([
+                "--log-level=critical",
+                &format!("--bind={address}"),
+                "service:application",
+            ]);
+            let process = command.current_dir(&directory).spawn();
+            let process = process.expect("gunicorn is there (`cargo xtask tools` installs it)");
+            let mut gunicorn = Self { address, process, _directory: directory };
+            if gunicorn.serves().await {
+                return gunicorn;
+            }
+        }
+        panic!("gunicorn does not start");
+    }
+
+    /// Whether it answers before it ends, as it does if another took the port meanwhile.
+    async fn serves(&mut self) -> bool {
+        within(async {
+            while self.process.try_wait().unwrap().is_none() {
+                let asked = async {
+                    let mut socket = tokio::net::TcpStream::connect(self.address).await?;
+                    socket.write_all(b"GET / HTTP/1.0\r\n\r\n").await?;
+                    socket.read_u8().await
+                };
+                if asked.await.is_ok() {
+                    return true;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            false
+        })
+        .await
+    }
+
+    /// The one that `cargo xtask tools` has installed, or that of the system.
+    fn command() -> PathBuf {
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/gunicorn/bin/gunicorn");
+        if Path::new(own).is_file() { own.into() } else { "gunicorn".into() }
+    }
+}
+
+impl Drop for Gunicorn {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.process.id().to_string()).status();
+        let _ = self.process.wait();
+    }
 }
 
 /// Debian's nginx on a free port, with a configuration of its own.
