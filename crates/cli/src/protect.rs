@@ -19,7 +19,7 @@ use tamarisk_stage::StageObservation;
 mod recording;
 
 use self::recording::Recordings;
-use crate::arguments::misunderstood;
+use crate::arguments::{UpstreamUrl, misunderstood};
 use crate::ending::Ending;
 use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
@@ -69,13 +69,13 @@ Sockets passed by systemd (LISTEN_FDS) replace --listen.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Protect {
     /// URL of the service: `http://HOST:PORT`, `HOST:PORT` or, on this machine, `:PORT`
-    #[arg(value_name = "URL", required_unless_present = "config")]
+    #[arg(value_name = "URL", required_unless_present = "config", value_parser = UpstreamUrl)]
     upstream: Option<Origin>,
     #[command(flatten)]
     front: FrontArgs,
     /// Another service, to which requests go that the service is too busy for: a static copy, a queueing
     /// page, another region. At most 64 are in flight there; whom it does not answer within 2 s is rejected
-    #[arg(long, value_name = "URL", conflicts_with = "config")]
+    #[arg(long, value_name = "URL", conflicts_with = "config", value_parser = UpstreamUrl)]
     overflow: Option<Origin>,
     /// Response-time target: half of the answers within TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]

@@ -157,8 +157,8 @@ impl Hold {
         self.stream = Some(Stream::default());
     }
 
-    /// Whoever reads the answer notices when nothing comes of it any more. So one that is not ready for
-    /// long is neither done nor failed: it gives its place up, and is open until it ends.
+    /// The reader of the answer notices when nothing comes of it any more. So an answer that is not
+    /// ready for long is neither done nor failed: it gives its place up, and is open until it ends.
     pub fn stays_open(&mut self) {
         self.late = Late::WillStayOpen;
     }

@@ -17,6 +17,8 @@ pub(crate) enum ProxyError {
     Method,
     /// The path may lead out of the route that it is on.
     Path,
+    /// This proxy has passed the request on before.
+    Loop,
     /// No connection could be made.
     Unreachable,
     /// It closed the connection, or what it sent was no answer.
@@ -91,6 +93,7 @@ impl ProxyError {
             Self::NoRoute => message(StatusCode::NOT_FOUND, "no_route", "no route takes this request"),
             Self::Method => message(StatusCode::NOT_IMPLEMENTED, "method", "this method is not served here"),
             Self::Path => message(StatusCode::BAD_REQUEST, "path", "the path has a name that is only dots, or can be read as another one"),
+            Self::Loop => message(StatusCode::LOOP_DETECTED, "loop", "the service behind this proxy leads back to it"),
             Self::Unreachable => message(StatusCode::BAD_GATEWAY, "unreachable", "the service behind this proxy cannot be reached"),
             Self::Broken => message(StatusCode::BAD_GATEWAY, "broken", "the service behind this proxy broke off or gave no proper answer"),
             Self::Unconnected | Self::Silent => message(StatusCode::GATEWAY_TIMEOUT, "silent", "the service behind this proxy did not answer in time"),

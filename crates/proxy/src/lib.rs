@@ -17,6 +17,7 @@ mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod hop_by_hop;
+mod instance;
 mod overflow;
 mod passage;
 mod peer;
@@ -27,6 +28,7 @@ mod upstream;
 pub use answer::proxy_body::ProxyBody;
 pub use answer::unread::Answers;
 pub use budget::{Bounds, Budget};
+pub use instance::Instance;
 pub use peer::{Peer, Scheme};
 pub use proxy::{Proxy, ProxyService, Site};
 pub use request::held::Held;

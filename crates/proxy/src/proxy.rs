@@ -24,6 +24,7 @@ use crate::answer::proxy_body::ProxyBody;
 use crate::budget::{Bounds, Budget};
 use crate::classify::{Choice, FactsReader, RequestFacts, Routes};
 use crate::error::ProxyError;
+use crate::instance::Instance;
 use crate::overflow;
 use crate::passage::{Passage, has_failed};
 use crate::peer::{Peer, Scheme};
@@ -46,6 +47,8 @@ pub struct Site {
     pub trusted: Vec<IpNet>,
     /// How clients come here, which upstreams are told.
     pub scheme: Scheme,
+    /// By which the proxy knows requests that it has passed on before.
+    pub instance: Instance,
     /// What clients may take up.
     pub budget: Budget,
     /// The operator's own pages in place of ours.
@@ -61,6 +64,7 @@ pub struct Proxy {
     routes: Routes,
     trusted: Vec<IpNet>,
     scheme: Scheme,
+    instance: Instance,
     budget: Budget,
     error_pages: ErrorPages,
     rejections: Rejections,
@@ -98,6 +102,7 @@ impl Proxy {
             routes: site.routes.clone(),
             trusted: site.trusted.clone(),
             scheme: site.scheme,
+            instance: site.instance.clone(),
             budget: site.budget.clone(),
             error_pages: site.error_pages.clone(),
             rejections: site.rejections.clone(),
@@ -181,15 +186,23 @@ impl Proxy {
         let form = |head: &Parts| Form::of(&head.method, &head.headers);
         let upstream_client = &self.upstream_clients[choice.upstream];
         let upstream = &upstream_client.upstream;
-        let reader =
-            FactsReader { trusted: &self.trusted, ids: &self.ids, clients: &upstream.client };
-        let RequestFacts { client: address, network: client, id, timeout, entry: asking } =
-            reader.read(&head.headers, peer, &choice);
+        let reader = FactsReader {
+            trusted: &self.trusted,
+            ids: &self.ids,
+            clients: &upstream.client,
+            instance: &self.instance,
+        };
+        let facts = reader.read(&head.headers, peer, &choice);
+        let RequestFacts { client: address, network: client, id, timeout, entry: asking, .. } =
+            facts;
         let mut logged = entry.map(|entry| {
             let route = Arc::clone(self.routes.name(choice.route));
             entry.set_admission(Admission::new(upstream_client.names(route, choice.class), id))
         });
-        let received = match is_rejected(&choice, &head.method) {
+        if facts.has_been_here {
+            upstream.leads_back();
+        }
+        let received = match is_rejected(&choice, &facts, &head.method) {
             Some(error) => Err(error),
             None => {
                 let buffering = choice.request_buffering.unwrap_or(upstream.request_buffering);
@@ -371,11 +384,15 @@ impl Service<Request<ClientBody>> for ProxyService {
 }
 
 fn fresh(site: &Site, upstream: &Arc<Upstream>) -> Arc<UpstreamClient> {
-    Arc::new(UpstreamClient::new(Arc::clone(upstream), site.budget.abandoned().clone()))
+    let (abandoned, instance) = (site.budget.abandoned().clone(), site.instance.clone());
+    Arc::new(UpstreamClient::new(Arc::clone(upstream), abandoned, instance))
 }
 
 /// What is not passed on, whatever its route.
-fn is_rejected(choice: &Choice, method: &Method) -> Option<ProxyError> {
+fn is_rejected(choice: &Choice, facts: &RequestFacts, method: &Method) -> Option<ProxyError> {
+    if facts.has_been_here {
+        return Some(ProxyError::Loop);
+    }
     if matches!(*method, Method::CONNECT | Method::TRACE) {
         return Some(ProxyError::Method);
     }

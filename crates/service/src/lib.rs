@@ -13,4 +13,4 @@ mod upstream;
 pub use front::{Front, FrontError, FrontOptions, RunningFront};
 pub use overflow::OverflowOptions;
 pub use reloaded::Reloaded;
-pub use upstream::{OverflowsIntoItself, UnknownHost, UpstreamOptions};
+pub use upstream::{LeadsBack, OverflowsIntoItself, UnknownHost, UpstreamOptions};

@@ -1,6 +1,7 @@
 //! An upstream: its options, and starting it.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +69,20 @@ pub struct OverflowsIntoItself {
     pub name: String,
     /// Where both are.
     pub origin: Origin,
+}
+
+/// A service is at the address at which this process listens.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name:?} is at {origin}, where this process itself listens ({listen}); give the URL of the service behind"
+)]
+pub struct LeadsBack {
+    /// What the operator calls the upstream.
+    pub name: String,
+    /// Where it is, or its overflow.
+    pub origin: Origin,
+    /// Where this process listens.
+    pub listen: SocketAddr,
 }
 
 impl UpstreamOptions {
@@ -154,6 +169,20 @@ impl UpstreamOptions {
         }
         while let Some(found) = lookups.join_next().await {
             found.expect("a look-up does not panic")?;
+        }
+        Ok(())
+    }
+
+    /// Whether neither it nor its overflow is where this process listens.
+    ///
+    /// # Errors
+    /// [`LeadsBack`].
+    pub async fn leads_elsewhere(&self, listen: SocketAddr) -> Result<(), LeadsBack> {
+        let overflow = self.overflow.as_ref().map(|overflow| &overflow.origin);
+        for origin in std::iter::once(&self.origin).chain(overflow) {
+            if origin.is_at(listen).await {
+                return Err(LeadsBack { name: self.name.clone(), origin: origin.clone(), listen });
+            }
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::io;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
+use crate::mask::without_credentials;
 use crate::section::Fault;
 
 /// Why a file is no configuration.
@@ -36,7 +37,7 @@ pub struct Invalid {
 impl ConfigError {
     /// The mistake `fault` in `text`, which is called `name`.
     pub fn invalid(name: &str, text: &str, fault: Fault) -> Self {
-        let source = NamedSource::new(name, text.to_owned());
+        let source = NamedSource::new(name, without_credentials(text));
         Self::Invalid(Box::new(Invalid { fault, source }))
     }
 }

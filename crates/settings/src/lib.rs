@@ -29,6 +29,7 @@
 
 mod error;
 pub mod laws;
+mod mask;
 mod percentile;
 mod section;
 pub mod table;

@@ -20,7 +20,7 @@ pub fn of(section: &Section<'_>) -> Result<Option<Target>, Fault> {
         }
         let time = values::duration(value)?;
         let stated = Target::percentile(percentile, time)
-            .map_err(|error| Fault::new(value.span(), error.to_string(), "expected at most 24h"))?;
+            .map_err(|error| Fault::new(value.span(), error.to_string(), "expected 10us to 24h"))?;
         target = Some(stated);
     }
     Ok(target)

@@ -6,7 +6,8 @@ use std::time::Duration;
 use tamarisk_observe::status::Board;
 use tamarisk_server::Listeners;
 use tamarisk_service::{
-    Front, FrontError, FrontOptions, Reloaded, RunningFront, UnknownHost, UpstreamOptions,
+    Front, FrontError, FrontOptions, LeadsBack, Reloaded, RunningFront, UnknownHost,
+    UpstreamOptions,
 };
 use tamarisk_stage::StageObservation;
 
@@ -65,6 +66,9 @@ pub enum StartError {
     /// Nobody knows the address of a service behind.
     #[error(transparent)]
     Unknown(#[from] UnknownHost),
+    /// A service behind is where clients are served.
+    #[error(transparent)]
+    LeadsBack(#[from] LeadsBack),
     /// The site cannot be served.
     #[error(transparent)]
     Site(#[from] SiteError),
@@ -97,6 +101,9 @@ pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running,
 
 async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
     UpstreamOptions::resolve_all(options.site.services()).await?;
+    for service in options.site.services() {
+        service.leads_elsewhere(front.local_addr()).await?;
+    }
     let site = Site::open(options.site_behind(&options.front))?;
     let (shown, served) = (site.clone(), site.clone());
     let show = move |board| show(board, &shown);

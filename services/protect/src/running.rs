@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tamarisk_observe::access_log::{Log, LogError};
 use tamarisk_observe::status::{Board, Rejections};
-use tamarisk_proxy::{Bounds, Budget, Proxy, Site, Upstream};
+use tamarisk_proxy::{Bounds, Budget, Instance, Proxy, Site, Upstream};
 use tamarisk_server::{Capacity, Listeners};
-use tamarisk_service::{Front, FrontError, RunningFront, UnknownHost, UpstreamOptions};
+use tamarisk_service::{Front, FrontError, LeadsBack, RunningFront, UnknownHost, UpstreamOptions};
 use tamarisk_stage::{BuildError, Gate, StageObservation};
 
 use crate::options::Options;
@@ -26,6 +26,9 @@ pub enum StartError {
     /// Nobody knows the address of an upstream.
     #[error(transparent)]
     Unknown(#[from] UnknownHost),
+    /// An upstream is where clients are served.
+    #[error(transparent)]
+    LeadsBack(#[from] LeadsBack),
     /// The access log cannot be written.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -63,6 +66,9 @@ pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running,
 
 async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
     UpstreamOptions::resolve_all(&options.upstreams).await?;
+    for upstream in &options.upstreams {
+        upstream.leads_elsewhere(front.local_addr()).await?;
+    }
     let upstreams =
         options.upstreams.iter().map(UpstreamOptions::start).collect::<Result<Vec<_>, _>>()?;
     let log = options.log.as_ref().map(Log::start).transpose()?;
@@ -72,6 +78,7 @@ async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
         upstreams: upstreams.clone(),
         trusted: options.trusted.clone(),
         scheme: options.front.scheme(),
+        instance: Instance::default(),
         budget: Budget::new(Bounds::of(
             options.front.server.limits_of_clients(),
             Capacity::of_process(),

@@ -147,7 +147,7 @@ fn what_is_not_understood_is_said_with_exit_code_2() {
     check(&["load", url, "--users", "0"], "the level is 0 all the time");
     check(&["load", url, "--rate", "0"], "the level is 0 all the time");
     check(&["load", url, "--spread", "2"], "from 0 to 1");
-    check(&["load", url, "--target", "0s"], "not between 1ns and 24h");
+    check(&["load", url, "--target", "0s"], "not between 10µs and 24h");
     check(&["load", url, "--plot", "run.jpg"], "end in `.svg` or `.png`");
     let profile = ["protect", url, "--profile", "x", "--profile-interval", "0s"];
     check(&profile, "the time must be longer than 0s");
@@ -163,6 +163,25 @@ fn what_is_not_understood_is_said_with_exit_code_2() {
         let (key, _) = line.split_once(' ').unwrap();
         let expected = format!("`{key}` needs `status`, or --status");
         check(&["protect", "--check", "--config", path], &expected);
+    }
+}
+
+#[test]
+fn a_password_in_a_url_is_not_repeated() {
+    let url = "http://user:secret@127.0.0.1:1";
+    let file = scratch("password.toml");
+    let text = format!("listen = '127.0.0.1:0'\np90 = '1s'\n[upstreams.app]\nurl = '{url}'\n");
+    std::fs::write(&file, text).unwrap();
+    for args in [
+        &["protect", url][..],
+        &["protect", "127.0.0.1:1", "--overflow", url],
+        &["protect", "--check", "--config", file.to_str().unwrap()],
+    ] {
+        let output = tamarisk(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let said = stderr(&output);
+        assert!(said.contains("has no user and no password"), "{args:?}: {said}");
+        assert!(!said.contains("secret") && stdout(&output).is_empty(), "{args:?}: {said}");
     }
 }
 

@@ -13,6 +13,7 @@ use tamarisk_stage::Entry;
 
 use super::condition::cookie;
 use super::routes::Choice;
+use crate::instance::Instance;
 use crate::peer::Peer;
 
 /// How the clients of a service are told apart, so that none takes the shares of the others.
@@ -56,6 +57,8 @@ pub(crate) struct RequestFacts {
     pub(crate) timeout: Option<Duration>,
     /// How it asks for its place.
     pub(crate) entry: Entry,
+    /// This proxy has passed it on before.
+    pub(crate) has_been_here: bool,
 }
 
 /// How requests are read.
@@ -66,15 +69,18 @@ pub(crate) struct FactsReader<'a> {
     pub(crate) ids: &'a RequestIds,
     /// How the clients of the upstream are told apart.
     pub(crate) clients: &'a Client,
+    /// This proxy.
+    pub(crate) instance: &'a Instance,
 }
 
 impl FactsReader<'_> {
     /// Reads the fields of a request of `peer`'s for which this choice was made.
     pub(crate) fn read(&self, headers: &HeaderMap, peer: &Peer, choice: &Choice) -> RequestFacts {
-        let (mut id, mut has_timeout) = (None, false);
+        let (mut id, mut has_timeout, mut has_been_here) = (None, false, false);
         for (name, value) in headers {
             match name.as_str() {
                 "x-request-id" => id = id.or_else(|| RequestId::of_client(value.as_bytes())),
+                "via" => has_been_here |= self.instance.is_in(value),
                 "x-request-timeout" | "grpc-timeout" => has_timeout = true,
                 _ => {}
             }
@@ -87,7 +93,8 @@ impl FactsReader<'_> {
         if let Some(timeout) = timeout {
             entry = entry.timeout(timeout);
         }
-        RequestFacts { client, network, id: id.unwrap_or_else(|| self.ids.next()), timeout, entry }
+        let id = id.unwrap_or_else(|| self.ids.next());
+        RequestFacts { client, network, id, timeout, entry, has_been_here }
     }
 }
 

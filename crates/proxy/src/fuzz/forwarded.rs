@@ -17,6 +17,7 @@ use tamarisk_observe::{RequestId, RequestIds};
 use super::input::Input;
 use crate::classify::{ClassRule, Condition, Route, Routes};
 use crate::hop_by_hop::HOP_BY_HOP;
+use crate::instance::Instance;
 use crate::peer::{Peer, Scheme};
 use crate::request::body::BodyLength;
 use crate::request::head::{HeadWriter, imitates_ours, speaks_of_client};
@@ -101,6 +102,7 @@ impl Passed {
             host_header: &HostHeader::Client,
             authority: &HeaderValue::from_static("upstream:3000"),
             id: &id,
+            instance: &Instance::default(),
             quality: None,
             overflows: false,
         };

@@ -16,6 +16,7 @@ use tamarisk_control::Ratio;
 use tamarisk_h1::grammar::is_host;
 
 use crate::hop_by_hop::{HOP_BY_HOP, Named, tokens};
+use crate::instance::Instance;
 use crate::peer::{Announcement, Peer};
 use crate::request::body::BodyLength;
 use crate::upstream::host_header::HostHeader;
@@ -28,6 +29,8 @@ pub(crate) struct HeadWriter<'a> {
     /// The upstream's own host.
     pub(crate) authority: &'a HeaderValue,
     pub(crate) id: &'a RequestId,
+    /// This proxy.
+    pub(crate) instance: &'a Instance,
     /// How well the request is to be served, if the upstream is to know.
     pub(crate) quality: Option<Ratio>,
     /// The gate of another upstream has rejected the request.
@@ -80,7 +83,7 @@ impl HeadWriter<'_> {
             write_cookies(out, headers);
         }
         write_forwarded(out, self.from, asked_host.as_ref(), kept);
-        out.extend_from_slice(via(request.version).as_bytes());
+        out.extend_from_slice(self.instance.via(request.version).as_bytes());
         for part in [b"x-request-id: ", self.id.as_str().as_bytes(), b"\r\n"] {
             out.extend_from_slice(part);
         }
@@ -170,15 +173,6 @@ fn announcement(from: &Peer, asked: Option<&HeaderValue>) -> Announcement {
         lists: format!("x-forwarded-for: {client}\r\nforwarded: {element}\r\n"),
         proto: format!("x-forwarded-proto: {proto}\r\n"),
         host,
-    }
-}
-
-/// Adds us to those who passed the message on [RFC9110 §7.6.3].
-fn via(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_10 => "via: 1.0 tamarisk\r\n",
-        Version::HTTP_2 => "via: 2 tamarisk\r\n",
-        _ => "via: 1.1 tamarisk\r\n",
     }
 }
 

@@ -24,6 +24,7 @@ use super::exchange_error::ExchangeError;
 use crate::abandoned::Count;
 use crate::answer::reader::AnswerHead;
 use crate::error::ProxyError;
+use crate::instance::Instance;
 use crate::peer::Peer;
 use crate::request::body::{BodyLength, RequestBody};
 use crate::request::head::HeadWriter;
@@ -33,6 +34,7 @@ pub(crate) struct UpstreamClient {
     pub(crate) upstream: Arc<Upstream>,
     /// Requests whose clients have left, of all upstreams.
     pub(crate) abandoned: Count,
+    instance: Instance,
     stage: Arc<str>,
     classes: Vec<Arc<str>>,
     pool: Pool,
@@ -81,12 +83,12 @@ pub(crate) struct Answered {
 }
 
 impl UpstreamClient {
-    pub(crate) fn new(upstream: Arc<Upstream>, abandoned: Count) -> Self {
+    pub(crate) fn new(upstream: Arc<Upstream>, abandoned: Count, instance: Instance) -> Self {
         let stage = upstream.gate.name().into();
         let classes = upstream.gate.classes();
         let classes = classes.iter().map(|(_, class)| class.name.as_str().into()).collect();
         let (pool, overflow) = (Pool::default(), Mutex::default());
-        Self { upstream, abandoned, stage, classes, pool, overflow }
+        Self { upstream, abandoned, instance, stage, classes, pool, overflow }
     }
 
     /// What a request of this class on this `route` is called.
@@ -104,7 +106,8 @@ impl UpstreamClient {
             (known, upstream) => known.is_none() && upstream.is_none(),
         };
         if !is_known {
-            *known = upstream.map(|upstream| Arc::new(Self::new(upstream, self.abandoned.clone())));
+            let of = |upstream| Self::new(upstream, self.abandoned.clone(), self.instance.clone());
+            *known = upstream.map(|upstream| Arc::new(of(upstream)));
         }
         known.clone()
     }
@@ -149,7 +152,8 @@ impl UpstreamClient {
             Err(error)
         };
         let overflows = *takes_overflow;
-        let writer = HeadWriter { from, host_header, authority, id, quality, overflows };
+        let instance = &self.instance;
+        let writer = HeadWriter { from, host_header, authority, id, instance, quality, overflows };
         let to_head = head.method == Method::HEAD;
         let can_repeat = can_repeat(&head.method, length);
         let (mut connection, kept) = match self.pool.take() {

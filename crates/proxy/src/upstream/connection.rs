@@ -26,6 +26,10 @@ use super::exchange_error::ExchangeError;
 use crate::answer::reader::{AnswerHead, AnswerReader};
 use crate::request::body::{Output, RequestBody};
 
+/// The most interim answers (1xx) before an answer. Each is read and dropped: a service that tells
+/// of its progress once a second has told of it for a minute, the usual time for an answer.
+const INTERIM_MAX: u32 = 64;
+
 /// A connection to an upstream.
 pub(crate) struct UpstreamConnection {
     stream: TcpStream,
@@ -38,6 +42,8 @@ pub(crate) struct UpstreamConnection {
     deadline: Deadline,
     /// The longest wait for that part; `None` for a stream.
     stall_time: Option<Duration>,
+    /// How many interim answers have come.
+    interim: u32,
     /// The sweep of its pool from which on it is not kept any more.
     pub(super) last_sweep: u64,
 }
@@ -52,6 +58,7 @@ impl UpstreamConnection {
             waits_for_client: false,
             deadline: Deadline::default(),
             stall_time: None,
+            interim: 0,
             last_sweep,
         }
     }
@@ -69,7 +76,7 @@ impl UpstreamConnection {
     /// Begins an exchange on an idle connection, with a body: where its head is to be appended.
     pub(crate) fn begin(&mut self, to_head: bool, body: Option<Box<RequestBody>>) -> &mut Vec<u8> {
         self.receiving.begin(to_head);
-        self.stall_time = None;
+        (self.stall_time, self.interim) = (None, 0);
         self.sending = body;
         self.output.begin()
     }
@@ -136,6 +143,10 @@ impl UpstreamConnection {
             let head = ready!(self.receiving.poll_head(&mut self.stream, spare, cx))?;
             if !head.is_interim() {
                 return Poll::Ready(Ok(head));
+            }
+            self.interim += 1;
+            if self.interim > INTERIM_MAX {
+                return Poll::Ready(Err(ExchangeError::Malformed));
             }
             if head.status == StatusCode::CONTINUE
                 && let Some(body) = &mut self.sending

@@ -50,6 +50,8 @@ pub struct Upstream {
     /// Where requests go that the gate rejects.
     overflow: Arc<RwLock<Option<Arc<Self>>>>,
     pub(crate) takes_overflow: bool,
+    /// It is known to lead back to this proxy.
+    leads_back: Arc<AtomicBool>,
 }
 
 impl Upstream {
@@ -74,6 +76,7 @@ impl Upstream {
             kind_times: Arc::default(),
             overflow: Arc::default(),
             takes_overflow: false,
+            leads_back: Arc::default(),
         }
     }
 
@@ -174,6 +177,19 @@ impl Upstream {
     /// of the upstream; by class.
     pub fn came_overdue(&self) -> Vec<u64> {
         self.came_overdue.iter().map(|count| count.load(Ordering::Relaxed)).collect()
+    }
+
+    /// A request to it has come back. That is logged once.
+    pub(crate) fn leads_back(&self) {
+        if !self.leads_back.swap(true, Ordering::Relaxed) {
+            let (name, authority) = (self.gate.name(), &self.authority);
+            tracing::warn!(
+                upstream = name,
+                "Upstream {name:?} ({}) leads back to this proxy: requests get 508. Give the address of \
+                 the service itself.",
+                String::from_utf8_lossy(authority.as_bytes())
+            );
+        }
     }
 
     /// The gate before it.

@@ -1,7 +1,7 @@
 //! Where an upstream is: a host and a port.
 
 use std::io;
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 
 use http::Uri;
 use http::uri::Authority;
@@ -18,8 +18,11 @@ pub enum InvalidUpstream {
     #[error("the scheme of {0:?} is not http; give a URL such as `http://127.0.0.1:3000`")]
     Scheme(String),
     /// More than a host and a port.
-    #[error("{0:?} has a path, a query or a user: only a host and a port can be given")]
+    #[error("{0:?} has a path or a query: only a host and a port can be given")]
     NotBare(String),
+    /// A user, and perhaps a password, which is not repeated.
+    #[error("the URL of a service has no user and no password: remove what stands before the `@`")]
+    Credentials,
     /// No host, or something behind it that is not `:` and a number from 1 to 65535.
     #[error("{0:?} has no host, or no port from 1 to 65535, that could be connected to")]
     Place(String),
@@ -38,6 +41,10 @@ impl std::str::FromStr for Origin {
 
     /// Reads `http://host` or `http://host:port`, `host:port`, or `:port` of this machine.
     fn from_str(url: &str) -> Result<Self, InvalidUpstream> {
+        let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+        if authority.split(['/', '?', '#']).next().is_some_and(|it| it.contains('@')) {
+            return Err(InvalidUpstream::Credentials);
+        }
         let whole = match url.strip_prefix(':') {
             Some(port) => format!("http://127.0.0.1:{port}"),
             None if !url.contains('/') && url.contains(':') => format!("http://{url}"),
@@ -49,8 +56,7 @@ impl std::str::FromStr for Origin {
         }
         let authority = match uri.authority() {
             Some(authority)
-                if matches!(uri.path_and_query().map(|path| path.as_str()), None | Some("/"))
-                    && !authority.as_str().contains('@') =>
+                if matches!(uri.path_and_query().map(|path| path.as_str()), None | Some("/")) =>
             {
                 authority.clone()
             }
@@ -86,6 +92,20 @@ impl Origin {
         self.host.eq_ignore_ascii_case(&other.host) && self.port == other.port
     }
 
+    /// Whether a connection to it would reach a listener at `listen` on this machine, as far as is
+    /// known at present.
+    pub async fn is_at(&self, listen: SocketAddr) -> bool {
+        let Ok(found) = look_up(&self.host, self.port).await else { return false };
+        let (own, port) = (listen.ip().to_canonical(), listen.port());
+        found.iter().any(|address| {
+            let ip = address.ip().to_canonical();
+            // The unspecified address stands for all of this machine, which alone a socket takes.
+            let is_among = || own.is_ipv6() || ip.is_ipv4();
+            let is_own = || UdpSocket::bind((ip, 0)).is_ok();
+            self.port == port && (ip == own || (own.is_unspecified() && is_among() && is_own()))
+        })
+    }
+
     /// Whether its host has an address at present.
     ///
     /// # Errors
@@ -105,6 +125,25 @@ impl std::fmt::Display for Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn it_is_where_somebody_listens_if_connections_come_there() {
+        for (url, listen, is_there) in [
+            ("http://127.0.0.1:8080", "127.0.0.1:8080", true),
+            ("http://localhost:8080", "127.0.0.1:8080", true),
+            ("http://127.0.0.1:8080", "0.0.0.0:8080", true),
+            ("http://127.0.0.1:8080", "[::]:8080", true),
+            ("http://127.0.0.1:8080", "127.0.0.1:8081", false),
+            ("http://127.0.0.1:8080", "127.0.0.2:8080", false),
+            ("http://[::1]:8080", "0.0.0.0:8080", false),
+            // Of a network for documentation: of no machine.
+            ("http://192.0.2.1:8080", "0.0.0.0:8080", false),
+            ("http://no-such-host.invalid:8080", "0.0.0.0:8080", false),
+        ] {
+            let origin: Origin = url.parse().unwrap();
+            assert_eq!(origin.is_at(listen.parse().unwrap()).await, is_there, "{url} {listen}");
+        }
+    }
 
     #[test]
     fn an_origin_is_a_host_and_a_port() {
@@ -126,7 +165,10 @@ mod tests {
         assert_eq!(error("a"), InvalidUpstream::Scheme("a".to_owned()));
         assert_eq!(error("https://a"), InvalidUpstream::Scheme("https://a".to_owned()));
         assert_eq!(error("http://a/b"), InvalidUpstream::NotBare("http://a/b".to_owned()));
-        assert_eq!(error("http://u@a"), InvalidUpstream::NotBare("http://u@a".to_owned()));
+        for url in ["http://u@a", "http://u:p@a:1/b", "u:p@a:1", "https://u:p w@a", "u:@"] {
+            assert_eq!(error(url), InvalidUpstream::Credentials);
+        }
+        assert_eq!(error("http://a/@"), InvalidUpstream::NotBare("http://a/@".to_owned()));
         for place in ["[]", ":80", "a[]", "[a]", "[::1]x:80"] {
             let url = format!("http://{place}");
             assert_eq!(error(&url), InvalidUpstream::Place(url));

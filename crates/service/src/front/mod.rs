@@ -71,6 +71,11 @@ impl Front {
         Ok(Self { listeners, status, server, handshakes })
     }
 
+    /// Where clients will be served.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.listeners.local_addr()
+    }
+
     /// Serves on threads of its own, one for each core, where `serve_core` serves what a listener
     /// accepts and returns how many connections were cut off in the end. The status port shows
     /// what `show` adds to its board.

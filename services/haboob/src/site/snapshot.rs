@@ -74,6 +74,7 @@ impl SiteSnapshot {
                 upstreams,
                 trusted: options.trusted.clone(),
                 scheme: options.scheme,
+                instance: before.map_or_else(Default::default, |it| it.proxy.instance.clone()),
                 budget: match before {
                     Some(before) => before.proxy.budget.clone(),
                     None => Budget::new(Bounds::of(&options.limits, Capacity::of_process())),

@@ -472,7 +472,8 @@ fn values_that_cannot_be_say_what_can() {
     wrong("cores = 2", "cores = -2", 4, &["-2 is out of range"]);
     wrong("10.0.0.0/8", "10.0.0.0/33", 5, &["\"10.0.0.0/33\"", "expected a network"]);
     wrong("\"200ms\"", "\"0ms\"", 6, &["expected a time"]);
-    wrong("\"200ms\"", "\"25h\"", 6, &["expected at most 24h"]);
+    wrong("\"200ms\"", "\"25h\"", 6, &["expected 10us to 24h"]);
+    wrong("\"200ms\"", "\"1ns\"", 6, &["not between 10µs and 24h"]);
     wrong("\"200ms\"", "200", 6, &["wrong type: integer", "expected a time"]);
     wrong("\"4KiB\"", "\"4K\"", 9, &["expected a size"]);
     for (key, size) in [("request_line", "0B"), ("head", "0B"), ("head", "49KiB")] {

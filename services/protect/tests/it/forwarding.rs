@@ -61,11 +61,11 @@ async fn an_upstream_learns_who_asked_and_through_whom() {
         ("x-forwarded-host", "site.example:80"),
         ("x-forwarded-proto", "http"),
         ("forwarded", "for=127.0.0.1;host=\"site.example:80\";proto=http"),
-        ("via", "1.0 before | 1.1 tamarisk"),
     ];
     for (name, value) in expected {
         assert_eq!(shown[name], value, "{name}");
     }
+    assert!(shown["via"].starts_with("1.0 before | 1.1 tamarisk-"), "{shown:?}");
     assert_eq!(shown["x-request-id"].len(), 32);
 }
 

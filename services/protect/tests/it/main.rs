@@ -9,6 +9,7 @@ mod error_pages;
 mod forwarding;
 mod http2;
 mod live_changes;
+mod loops;
 mod overflow;
 mod places;
 mod real_servers;

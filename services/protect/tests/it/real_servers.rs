@@ -104,7 +104,8 @@ async fn cookies_that_http2_cut_apart_are_one_line_again() {
     let url = format!("http://{}/", front.local_addr());
     let seen =
         curl(&["--http2-prior-knowledge", "-H", "Cookie: a=1", "-H", "Cookie: b=2", &url]).await;
-    assert_eq!(seen, format!("a=1; b=2 {} 2 tamarisk", front.local_addr()));
+    let expected = format!("a=1; b=2 {} 2 tamarisk-", front.local_addr());
+    assert!(seen.starts_with(&expected), "{seen}");
 }
 
 /// An upstream that speaks WebSocket and sends every text back.

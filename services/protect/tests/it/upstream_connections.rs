@@ -193,6 +193,33 @@ async fn an_upstream_that_talks_nonsense_is_502() {
     }
 }
 
+/// What the client gets of an upstream that sends so many interim answers before its own.
+async fn after_interim_answers(count: usize) -> String {
+    let listener = TcpListener::bind(support::any_port()).await.unwrap();
+    let front = front(listener.local_addr().unwrap()).await;
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        read_until(&mut socket, "\r\n\r\n").await;
+        for _ in 0..count {
+            if socket.write_all(b"HTTP/1.1 102 Processing\r\n\r\n").await.is_err() {
+                return;
+            }
+        }
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok.";
+        let _ = socket.write_all(answer).await;
+    });
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    exchange(front.local_addr(), request).await
+}
+
+#[tokio::test]
+async fn an_upstream_that_sends_interim_answers_without_end_is_502() {
+    let answer = after_interim_answers(64).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("ok."), "{answer}");
+    let answer = after_interim_answers(usize::MAX).await;
+    assert!(answer.starts_with("HTTP/1.1 502"), "{answer}");
+}
+
 #[tokio::test]
 async fn an_answer_that_breaks_off_never_looks_complete() {
     let listener = TcpListener::bind(support::any_port()).await.unwrap();

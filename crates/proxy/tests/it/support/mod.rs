@@ -13,7 +13,7 @@ use tamarisk_control::{
 use tamarisk_http_gate::ErrorPages;
 use tamarisk_observe::status::Rejections;
 use tamarisk_proxy::classify::{Route, Routes};
-use tamarisk_proxy::{Budget, Proxy, RequestBuffering, Scheme, Site, Upstream};
+use tamarisk_proxy::{Budget, Instance, Proxy, RequestBuffering, Scheme, Site, Upstream};
 use tamarisk_server::{DrainTrigger, Server};
 use tamarisk_stage::Gate;
 use tokio::net::TcpListener;
@@ -66,6 +66,7 @@ pub(crate) async fn proxy_to(upstream: Upstream, budget: Budget) -> (SocketAddr,
         upstreams: vec![Arc::new(upstream)],
         trusted: Vec::new(),
         scheme: Scheme::Http,
+        instance: Instance::default(),
         budget,
         error_pages: ErrorPages::default(),
         rejections: Rejections::default(),
