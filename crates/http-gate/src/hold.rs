@@ -53,14 +53,14 @@ pub struct HeldOutcome(Arc<AtomicU8>);
 const HELD: u8 = 0;
 const COMPLETED: u8 = 1;
 const FAILED: u8 = 2;
-const TERMINATED: u8 = 3;
-const OUTCOMES: [&str; 4] = ["terminated", "completed", "failed", "terminated"];
+const ABANDONED: u8 = 3;
+const OUTCOMES: [&str; 4] = ["abandoned", "completed", "failed", "abandoned"];
 
 impl HeldOutcome {
     /// The answer is over for its client: what the accounts say of the request, or will say. If
-    /// its place is held still, it counts as terminated from now on.
+    /// its place is held still, it counts as abandoned from now on.
     pub fn settle(&self) -> &'static str {
-        OUTCOMES[usize::from(self.decide(TERMINATED))]
+        OUTCOMES[usize::from(self.decide(ABANDONED))]
     }
 
     /// The outcome: this one, unless another has been decided on before.
@@ -212,12 +212,13 @@ impl Hold {
         let outcome = match self.end {
             End::Done => COMPLETED,
             End::Failed(_) => FAILED,
-            End::Abandoned => TERMINATED,
+            End::Abandoned => ABANDONED,
         };
         match (self.outcome.as_ref().map_or(outcome, |it| it.decide(outcome)), &mut self.end) {
             (COMPLETED, _) => permit.complete(),
             (FAILED, End::Failed(why)) => permit.fail_because(std::mem::take(why)),
-            _ => drop(permit),
+            // Its caller had left, and the upstream has gone on.
+            _ => permit.outlast(),
         }
     }
 

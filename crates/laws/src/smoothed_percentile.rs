@@ -66,13 +66,15 @@ impl SmoothedPercentile {
     /// target, the smoothed percentile lies above it.
     ///
     /// An event that failed or was terminated counts as no sooner than the target:
-    /// errors come fast, and must not read as good service.
+    /// errors come fast, and must not read as good service. One that was abandoned counts only if
+    /// it was late already.
     pub(crate) fn learn(&mut self, now: Timestamp, finished: &Finished) -> Option<f64> {
         let response = finished.response.as_secs_f64();
         let response = match finished.ending {
             Ending::Completed => response,
             Ending::Failed | Ending::Terminated => response.max(self.target),
-            Ending::Untimed => return None,
+            Ending::Abandoned if response >= self.target => response,
+            Ending::Abandoned | Ending::Untimed => return None,
         };
         self.began.get_or_insert(now);
         self.samples.push(response);

@@ -5,6 +5,7 @@ use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode};
 use tamarisk_http_gate::{Details, Form, Message};
 use tamarisk_server::guard::Violation;
+use tamarisk_stage::Outcome;
 
 use crate::upstream::exchange_error::ExchangeError;
 
@@ -67,13 +68,18 @@ impl ProxyError {
         answer
     }
 
-    /// Whether the upstream has failed. What its client, a law or our own disk has done says nothing
-    /// of it.
-    pub(crate) fn is_of_the_upstream(self) -> bool {
-        !matches!(
-            self,
-            Self::Client(_) | Self::Overdue | Self::Overlong | Self::Disk | Self::Threads
-        )
+    /// What becomes of the request. What its client, a law or our own disk has done says nothing of
+    /// the upstream.
+    pub(crate) fn outcome(self) -> Outcome {
+        match self {
+            Self::Client(None) => Outcome::Abandoned,
+            Self::Client(Some(_))
+            | Self::Overdue
+            | Self::Overlong
+            | Self::Disk
+            | Self::Threads => Outcome::Terminated,
+            _ => Outcome::Failed,
+        }
     }
 
     /// Whether the upstream may have done what was asked.

@@ -283,7 +283,7 @@ impl Proxy {
                 answer
             }
             Err(error) => {
-                let outcome = if error.is_of_the_upstream() { "failed" } else { "terminated" };
+                let outcome = error.outcome().as_str();
                 tracing::debug!(
                     "Request {} of {client} to {:?} {outcome}: {}.",
                     id.as_str(),

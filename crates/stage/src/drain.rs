@@ -19,6 +19,8 @@ pub struct DrainReport {
     pub dropped: u64,
     /// Events ended while they ran: overdue, or cut.
     pub terminated: u64,
+    /// Events whose callers left while it drained.
+    pub abandoned: u64,
     /// Events that still ran when it closed: they could not be ended.
     pub left: u64,
 }
@@ -52,6 +54,7 @@ pub(crate) async fn drain<T: Item>(
         finished: after.completed + after.failed - before.completed - before.failed,
         dropped: after.dropped - before.dropped,
         terminated: after.terminated - before.terminated,
+        abandoned: after.abandoned - before.abandoned,
         left: after.in_service(),
     }
 }

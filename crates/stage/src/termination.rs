@@ -39,14 +39,16 @@ const RUNNING: u64 = 1;
 const REQUESTED: u64 = 1;
 /// Whatever runs is to end, and nothing else is to begin.
 const STOPPED: u64 = 1 << 1;
-const FLAGS: u32 = 2;
+/// With [`REQUESTED`]: because its caller has left.
+const ABANDONED: u64 = 1 << 2;
+const FLAGS: u32 = 3;
 
 const SHIELD: u64 = 1 << FLAGS;
 /// Shields that one event may hold at once; those beyond shield no further.
 const SHIELDS_MAX: u64 = (1 << 16) - 1;
 const SHIELDS: u64 = SHIELDS_MAX << FLAGS;
 
-/// 46 bits of sequence numbers: at ten million events a second, 80 days until one
+/// 45 bits of sequence numbers: at ten million events a second, 40 days until one
 /// comes again.
 const SEQUENCE: u32 = FLAGS + 16;
 const SEQUENCE_MASK: u64 = u64::MAX >> SEQUENCE;
@@ -73,7 +75,17 @@ impl WorkerSlot {
 
     /// Asks the event with this number to end; `false` if it no longer runs.
     pub(crate) fn request(&self, sequence: u64) -> bool {
-        let Some((before, _)) = self.ask(sequence, |asked| Some(asked | REQUESTED)) else {
+        self.end_because(sequence, REQUESTED)
+    }
+
+    /// The same, because its caller has left, if there is no other reason before.
+    pub(crate) fn abandon(&self, sequence: u64) -> bool {
+        self.end_because(sequence, REQUESTED | ABANDONED)
+    }
+
+    fn end_because(&self, sequence: u64, why: u64) -> bool {
+        let requested = |asked| Some(if asked & REQUESTED == 0 { asked | why } else { asked });
+        let Some((before, _)) = self.ask(sequence, requested) else {
             return false;
         };
         if before & REQUESTED == 0 {
@@ -97,6 +109,11 @@ impl WorkerSlot {
     /// Whether what the worker does is to end here and now.
     pub(crate) fn is_due(&self) -> bool {
         is_due(self.asked())
+    }
+
+    /// Whether the event that runs was asked to end because its caller has left.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.asked() & ABANDONED != 0
     }
 
     /// Whether the worker is to begin nothing else.

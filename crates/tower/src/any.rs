@@ -72,7 +72,10 @@ where
             };
             let left = permit.deadline().map(|deadline| deadline.since(gate.clock().now()));
             match crate::in_time(work, left).await {
-                None => Err(RunError::Terminated.into()),
+                None => {
+                    permit.terminate();
+                    Err(RunError::Terminated.into())
+                }
                 Some(Ok(response)) => {
                     permit.complete();
                     Ok(response)

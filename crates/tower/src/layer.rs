@@ -124,6 +124,7 @@ where
                 inner.call(request).await
             };
             let Some(answered) = crate::in_time(work, left(&gate, &permit)).await else {
+                permit.terminate();
                 return Ok(client.overdue());
             };
             match answered {

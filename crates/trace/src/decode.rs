@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tamarisk_control::{
     Arrival, Backlog, CLASSES_MAX, Change, Class, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Finished, Moved, Order, Priority, Ratio, Reason, Rejection, Target, Timestamp, Waiting, Weight,
+    Ending, Finished, Moved, Order, Priority, Ratio, Reason, Rejection, Target, Timestamp, Waiting, Weight,
 };
 
 use crate::encode::{COMMON, ENDINGS};
@@ -106,12 +106,15 @@ impl Decoder {
                 let answer = if unusual { Order::NewestFirst } else { Order::OldestFirst };
                 Event::Order { head_age: span(bytes)?, answer }
             }
-            kind::FINISH => Event::Finish(Finished {
+            end @ (kind::FINISH | kind::ABANDONED) => Event::Finish(Finished {
                 class: self.class(bytes)?,
                 service: span(bytes)?,
                 response: span(bytes)?,
                 kind: bytes.number()?,
-                ending: ENDINGS[usize::from(tag >> ENDING_SHIFT)],
+                ending: match end {
+                    kind::ABANDONED => Ending::Abandoned,
+                    _ => ENDINGS[usize::from(tag >> ENDING_SHIFT)],
+                },
             }),
             kind::MOVE => Event::Move(Moved {
                 class: self.class(bytes)?,
@@ -209,7 +212,6 @@ pub(crate) fn end(bytes: &mut Bytes<'_>, size: u64) -> Option<End> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tamarisk_control::Ending;
 
     use super::*;
     use crate::encode::Encoder;
@@ -262,9 +264,9 @@ mod tests {
             waiting().prop_map(|(waiting, answer)| Event::Dequeue { waiting, answer }),
             waiting().prop_map(|(waiting, answer)| Event::Sweep { waiting, answer }),
             (nanos(), order).prop_map(|(head_age, answer)| Event::Order { head_age, answer }),
-            (class(), nanos(), nanos(), 0..ENDINGS.len(), any::<u64>()).prop_map(
+            (class(), nanos(), nanos(), 0..=ENDINGS.len(), any::<u64>()).prop_map(
                 |(class, service, response, ending, kind)| {
-                    let ending: Ending = ENDINGS[ending];
+                    let ending = ENDINGS.get(ending).copied().unwrap_or(Ending::Abandoned);
                     Event::Finish(Finished { class, service, response, ending, kind })
                 }
             ),

@@ -13,7 +13,8 @@ use crate::wire::{
     put_name, put_signed,
 };
 
-/// How a class of events may end, by the two bits that say so.
+/// How a class of events may end, by the two bits that say so; one that was abandoned has a record
+/// of another kind.
 pub(crate) const ENDINGS: [Ending; 4] =
     [Ending::Completed, Ending::Failed, Ending::Terminated, Ending::Untimed];
 
@@ -132,8 +133,7 @@ fn event(bytes: &mut Vec<u8>, now: u64, event: &Event) -> u8 {
             span(bytes, finished.response);
             put(bytes, finished.kind);
             let ending = ENDINGS.iter().position(|ending| *ending == finished.ending);
-            let ending = ending.expect("all endings are listed") as u8;
-            kind::FINISH | ending << ENDING_SHIFT
+            ending.map_or(kind::ABANDONED, |ending| kind::FINISH | (ending as u8) << ENDING_SHIFT)
         }
         Event::Move(moved) => {
             put(bytes, moved.class.index() as u64);

@@ -33,6 +33,7 @@ pub(crate) mod kind {
     pub(crate) const GAP: u8 = 8;
     pub(crate) const TARGET: u8 = 9;
     pub(crate) const MOVE: u8 = 10;
+    pub(crate) const ABANDONED: u8 = 11;
     pub(crate) const ALL: u8 = 0xf;
 }
 

@@ -117,9 +117,13 @@ pub enum Ending {
     /// Without it (an error, a panic, a fast 5xx or 429 from an upstream). Its
     /// short time says nothing good: laws count it as slow.
     Failed,
-    /// Ended early, overdue or abandoned: it took at least this long.
+    /// Ended early, because it was overdue, or worked on after its caller had left: it took at least
+    /// this long.
     Terminated,
     /// Its times say nothing: a stream or tunnel after its head, or an event whose handler says so.
     /// But it did hold its place until now.
     Untimed,
+    /// Ended early, because its caller left: it took at least this long. That the caller had not the
+    /// patience does not make it late: unless it was already, nothing is known of that.
+    Abandoned,
 }

@@ -256,7 +256,7 @@ impl AdmissionLaw for Red {
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.note_if_empty(now, backlog.queued_total);
-        if finished.ending == Ending::Untimed {
+        if matches!(finished.ending, Ending::Abandoned | Ending::Untimed) {
             return;
         }
         let service = finished.service.as_secs_f64();

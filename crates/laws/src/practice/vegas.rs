@@ -172,7 +172,7 @@ impl AdmissionLaw for Vegas {
             Ending::Failed | Ending::Terminated => {
                 self.limit = self.range.clamp(self.limit - self.step());
             }
-            Ending::Untimed => {}
+            Ending::Abandoned | Ending::Untimed => {}
         }
     }
 

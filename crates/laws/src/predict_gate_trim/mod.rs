@@ -256,7 +256,8 @@ impl PredictGateTrim {
             Ending::Completed => ratio,
             // An answer without its work done is late, however soon it came.
             Ending::Failed | Ending::Terminated => ratio.max(1.0),
-            Ending::Untimed => return,
+            Ending::Abandoned if ratio >= 1.0 => ratio,
+            Ending::Abandoned | Ending::Untimed => return,
         };
         // No correction of the wait can make an infeasible class meet its target.
         if self.quantile(class) < target {

@@ -110,8 +110,8 @@ impl ServiceModel {
             // An error that came fast must not make the service look fast.
             Ending::Failed => seconds.max(known),
             // A censored sample: it says something only if it is already long.
-            Ending::Terminated if seconds > known => seconds,
-            Ending::Terminated | Ending::Untimed => return Refreshed::Nothing,
+            Ending::Terminated | Ending::Abandoned if seconds > known => seconds,
+            Ending::Terminated | Ending::Abandoned | Ending::Untimed => return Refreshed::Nothing,
         };
         let sample = sample.min(SERVICE_MAX.as_secs_f64());
         self.classes[index].samples.push(sample);

@@ -504,7 +504,15 @@ impl AdmissionLaw for WorkLimit {
             }
             // It took at least so long, and held its place meanwhile.
             Ending::Terminated => self.learn(seconds, row, took, entered, backlog),
-            Ending::Untimed | Ending::Failed => self.search.forget(entered, start, row, took),
+            // It says something only if it is already long.
+            Ending::Abandoned
+                if self.kinds.row(row).service.known().is_some_and(|known| took > known) =>
+            {
+                self.learn(seconds, row, took, entered, backlog);
+            }
+            Ending::Untimed | Ending::Failed | Ending::Abandoned => {
+                self.search.forget(entered, start, row, took);
+            }
         }
     }
 

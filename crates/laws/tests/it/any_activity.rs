@@ -92,6 +92,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Ending::Failed),
         1 => Just(Ending::Terminated),
         1 => Just(Ending::Untimed),
+        1 => Just(Ending::Abandoned),
     ];
     let leeway =
         prop_oneof![2 => Just(Leeway::Either), 1 => Just(Leeway::Press), 1 => Just(Leeway::Ease)];

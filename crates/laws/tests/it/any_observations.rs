@@ -83,6 +83,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Ending::Failed),
         1 => Just(Ending::Terminated),
         1 => Just(Ending::Untimed),
+        1 => Just(Ending::Abandoned),
     ];
     let deadline = prop::option::weighted(0.3, 0..5000_u32);
     let class = prop_oneof![8 => 0..3_u8, 1 => 0..64_u8];

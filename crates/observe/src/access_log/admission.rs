@@ -59,7 +59,7 @@ impl Admission {
 
     /// It asks the stage for a place.
     pub fn offered(&mut self) {
-        self.outcome = Some("dropped");
+        self.outcome = Some("abandoned");
     }
 
     /// It was rejected.
@@ -79,7 +79,7 @@ impl Admission {
 
     /// It goes to the upstream, after so long in the queue.
     pub fn admitted(&mut self, queued: Duration) {
-        (self.outcome, self.queued) = (Some("terminated"), Some(queued));
+        (self.outcome, self.queued) = (Some("abandoned"), Some(queued));
     }
 
     /// The head of an answer has come, after so long upstream.

@@ -92,6 +92,7 @@ fn stage_box(stage: &StageObservation) -> DiagramBox {
         (total.completed, "completed"),
         (total.dropped, "dropped"),
         (total.failed + total.terminated, "failed"),
+        (total.abandoned, "abandoned"),
     ];
     let ended = ended.into_iter().filter(|(count, _)| *count > 0);
     lines.extend(ended.map(|(count, what)| format!("{} {what}", format::count(count))));

@@ -67,6 +67,7 @@ struct Rates {
     rejected_per_second: f64,
     dropped_per_second: f64,
     failed_per_second: f64,
+    abandoned_per_second: f64,
 }
 
 #[derive(Serialize)]
@@ -158,6 +159,7 @@ impl Sampler {
                 rejected_per_second: rate(|total| total.rejected),
                 dropped_per_second: rate(|total| total.dropped),
                 failed_per_second: rate(|total| total.failed + total.terminated),
+                abandoned_per_second: rate(|total| total.abandoned),
             }),
             classes: stage
                 .classes

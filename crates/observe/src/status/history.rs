@@ -56,6 +56,7 @@ pub(super) struct Recent {
     pub(super) rejected: u64,
     pub(super) failed: u64,
     pub(super) terminated: u64,
+    pub(super) abandoned: u64,
 }
 
 /// One second of one stage. Four-byte numbers are exact enough for a plot.
@@ -83,7 +84,7 @@ struct Series<'h> {
     completed_per_second: Vec<f32>,
     /// Rejected, or dropped from the queue.
     rejected_per_second: Vec<f32>,
-    /// Failed or terminated.
+    /// Failed, terminated or abandoned.
     failed_per_second: Vec<f32>,
     queued: Vec<u32>,
     running: Vec<u32>,
@@ -193,6 +194,7 @@ impl Recent {
             rejected: since(|accounts| accounts.rejected + accounts.dropped),
             failed: since(|accounts| accounts.failed),
             terminated: since(|accounts| accounts.terminated),
+            abandoned: since(|accounts| accounts.abandoned),
         }
     }
 
@@ -213,7 +215,7 @@ impl Sample {
         Self {
             completed: rate(recent.completed),
             rejected: rate(recent.rejected),
-            failed: rate(recent.failed + recent.terminated),
+            failed: rate(recent.failed + recent.terminated + recent.abandoned),
             queued: many(total.queued),
             running: many(total.running),
             response: promise.and_then(|promise| promise.seen).map(time),

@@ -56,6 +56,7 @@ fn requests(text: &mut Text, stages: &[StageObservation]) {
             ("dropped", accounts.dropped),
             ("terminated", accounts.terminated),
             ("failed", accounts.failed),
+            ("abandoned", accounts.abandoned),
         ] {
             let labels = [("stage", &*stage.name), ("class", &*class.name), ("outcome", outcome)];
             text.sample(&labels, count as f64);

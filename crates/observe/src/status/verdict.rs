@@ -14,7 +14,7 @@ const NOTICED_MIN: f64 = 0.01;
 /// From this share on, it is bad.
 const BAD_MIN: f64 = 0.1;
 /// Clients end some requests on any day; from this share on, it is said.
-const TERMINATED_MIN: f64 = 0.1;
+const UNFINISHED_MIN: f64 = 0.1;
 /// More than the requests that a promise of a p90 leaves out.
 const OUT_OF_REACH_MIN: f64 = 0.1;
 /// A response time of so many times its target is bad.
@@ -99,7 +99,11 @@ impl<'s> Condition<'s> {
             Phase::Open => {}
         }
         let Some(recent) = self.recent else { return ok("Started: no data yet.".to_owned()) };
-        let ended = recent.completed + recent.rejected + recent.failed + recent.terminated;
+        let ended = recent.completed
+            + recent.rejected
+            + recent.failed
+            + recent.terminated
+            + recent.abandoned;
         let requests = recent.offered.max(ended);
         if requests == 0 {
             return self.without_requests(&recent);
@@ -127,12 +131,12 @@ impl<'s> Condition<'s> {
             let late = if self.is_late() { Level::Bad } else { Level::Ok };
             return Verdict { level: level(rejected).max(late), text };
         }
-        let terminated = share(recent.terminated);
-        if terminated >= TERMINATED_MIN {
+        let unfinished = share(recent.terminated + recent.abandoned);
+        if unfinished >= UNFINISHED_MIN {
             return warn(format!(
                 "Unfinished: {} of the requests in the {period} ended before their answer, because \
                  their client left or their time was over.",
-                percent(terminated)
+                percent(unfinished)
             ));
         }
         if self.out_of_reach > OUT_OF_REACH_MIN {
@@ -339,7 +343,7 @@ mod tests {
     }
 
     fn recently(offered: u64, completed: u64, rejected: u64, failed: u64) -> Option<Recent> {
-        Some(Recent { seconds: 10.0, offered, completed, rejected, failed, terminated: 0 })
+        Some(Recent { seconds: 10.0, offered, completed, rejected, failed, terminated: 0, abandoned: 0 })
     }
 
     fn check(condition: Condition<'_>, level: Level, text: &str) {
@@ -425,7 +429,7 @@ mod tests {
 
     #[test]
     fn clients_leave() {
-        let recent = recently(100, 80, 0, 0).map(|recent| Recent { terminated: 20, ..recent });
+        let recent = recently(100, 80, 0, 0).map(|recent| Recent { terminated: 5, abandoned: 15, ..recent });
         let text = "Unfinished: 20 % of the requests in the last 10 s ended before their answer, \
                     because their client left or their time was over.";
         check(Condition { recent, ..healthy() }, Level::Warn, text);

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tamarisk_control::ClassId;
 use tamarisk_observe::RequestId;
 use tamarisk_observe::access_log::Names;
-use tamarisk_stage::GatePermit;
+use tamarisk_stage::{GatePermit, Outcome};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
@@ -145,9 +145,10 @@ impl UpstreamClient {
         let quality = self.upstream.quality(&permit);
         let length = body.as_deref().map_or(BodyLength::Empty, RequestBody::length);
         let fail = |error: ProxyError, permit: GatePermit| {
-            match error.is_of_the_upstream() {
-                true => permit.fail_because(self.failure(error)),
-                false => drop(permit),
+            match error.outcome() {
+                Outcome::Failed => permit.fail_because(self.failure(error)),
+                Outcome::Abandoned => drop(permit),
+                _ => permit.terminate(),
             }
             Err(error)
         };
@@ -188,6 +189,7 @@ impl UpstreamClient {
         }
         if matches!(answered, Err(ExchangeError::Late)) && limit == Limit::Deadline {
             // The upstream works on, as for a client that has left: it has its place for as long.
+            exchange.is_overdue = true;
             drop(exchange);
             return Err(limit.error());
         }
@@ -262,6 +264,8 @@ struct Exchange<'a> {
     time_for_nobody: Duration,
     /// The time stands still while there is nothing to do but to wait for the client.
     waits_for_client: bool,
+    /// The client has been told that its deadline has passed.
+    is_overdue: bool,
 }
 
 impl<'a> Exchange<'a> {
@@ -274,7 +278,7 @@ impl<'a> Exchange<'a> {
         time_for_nobody: Duration,
     ) -> Self {
         let parts = Some((connection, permit));
-        Self { parts, abandoned, time_for_nobody, waits_for_client: true }
+        Self { parts, abandoned, time_for_nobody, waits_for_client: true, is_overdue: false }
     }
 
     /// The head of the answer; see [`UpstreamConnection::answer`].
@@ -313,17 +317,18 @@ impl<'a> Exchange<'a> {
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
         let Some((mut connection, permit)) = self.parts.take() else { return };
+        let is_overdue = self.is_overdue;
         // What has not been sent in full is not being worked on.
-        if !connection.has_sent_all() {
-            return;
-        }
-        let (Ok(runtime), Some(counted)) = (Handle::try_current(), self.abandoned.add()) else {
-            return;
+        let counted = if connection.has_sent_all() { self.abandoned.add() } else { None };
+        let (Ok(runtime), Some(counted)) = (Handle::try_current(), counted) else {
+            return if is_overdue { permit.terminate() } else { drop(permit) };
         };
         let time = self.time_for_nobody;
         runtime.spawn(async move {
             let _ = timeout(time, connection.outlast()).await;
-            drop((connection, permit, counted));
+            drop(connection);
+            if is_overdue { permit.terminate() } else { permit.outlast() }
+            drop(counted);
         });
     }
 }

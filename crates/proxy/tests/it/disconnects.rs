@@ -168,7 +168,7 @@ async fn give_up_their_places(disconnect: Disconnect) {
         left.await.unwrap();
     }
     let accounts = busy.gate.observe().total();
-    assert_eq!((accounts.dropped, accounts.inside()), (OWING.len() as u64 + 1, 1));
+    assert_eq!((accounts.abandoned, accounts.inside()), (OWING.len() as u64 + 1, 1));
     assert_eq!(busy.ends().await, ["/first"]);
 }
 
@@ -325,5 +325,5 @@ async fn who_leaves_an_upload_that_is_stuck_cancels_it() {
     drop(client);
     timeout(PROMPTLY, holds(&gate, 0)).await.unwrap();
     let accounts = gate.observe().total();
-    assert!(accounts.terminated == 1 && accounts.balance(), "{accounts:?}");
+    assert!(accounts.abandoned == 1 && accounts.balance(), "{accounts:?}");
 }

@@ -4,13 +4,17 @@
 //! of it, its caller gets the answer or a [`CallError`]; a reply that is dropped unanswered
 //! sends the error.
 
+mod caller;
 mod error;
 mod unanswered;
 
+use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use caller::Call;
+pub(crate) use caller::{Caller, QueueOfCalls};
 pub(crate) use error::Cause;
 pub use error::{BoxError, CallError};
 use unanswered::{AnswerError, error_of_dropped_reply};
@@ -29,9 +33,9 @@ pub struct Request<Q, R> {
 
 /// Answers the caller of a request. Dropped unanswered, it sends the error that the handler
 /// returns, or else [`CallError::Unanswered`], and the event counts as failed.
-#[derive(Debug)]
 pub struct Reply<R> {
-    caller: Option<oneshot::Sender<Result<R, Unanswered>>>,
+    answer: Option<oneshot::Sender<Result<R, Unanswered>>>,
+    call: Arc<Call>,
     /// The stage that the request was passed on to; none while it is where its caller sent it.
     stage: Option<Arc<str>>,
 }
@@ -39,7 +43,9 @@ pub struct Reply<R> {
 impl<R> Reply<R> {
     pub(crate) fn new() -> (Self, Answer<R>) {
         let (sender, receiver) = oneshot::channel();
-        (Self { caller: Some(sender), stage: None }, Answer(receiver))
+        let call = Arc::<Call>::default();
+        let answer = Answer { receiver, call: Arc::clone(&call) };
+        (Self { answer: Some(sender), call, stage: None }, answer)
     }
 
     /// Answers the caller; gives the answer back if the caller has left.
@@ -47,8 +53,9 @@ impl<R> Reply<R> {
     /// # Errors
     /// The answer, if the caller has left.
     pub fn send(mut self, answer: R) -> Result<(), R> {
-        let Some(caller) = self.caller.take() else { return Err(answer) };
-        caller.send(Ok(answer)).map_err(|unsent| match unsent {
+        let Some(sender) = self.answer.take() else { return Err(answer) };
+        self.call.answer();
+        sender.send(Ok(answer)).map_err(|unsent| match unsent {
             Ok(answer) => answer,
             Err(_) => unreachable!("an answer was sent, not an error"),
         })
@@ -56,14 +63,19 @@ impl<R> Reply<R> {
 
     /// Whether the caller has left.
     pub fn is_abandoned(&self) -> bool {
-        self.caller.as_ref().is_none_or(oneshot::Sender::is_closed)
+        self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
     /// Returns when the caller has left.
     pub async fn abandoned(&mut self) {
-        if let Some(caller) = &mut self.caller {
-            caller.closed().await;
+        if let Some(sender) = &mut self.answer {
+            sender.closed().await;
         }
+    }
+
+    /// The caller, for an event that carries this reply.
+    pub(crate) fn caller(&self) -> Caller {
+        self.call.caller()
     }
 
     /// The same reply, passed on to another stage.
@@ -78,9 +90,10 @@ impl<R> Reply<R> {
     }
 
     fn end(&mut self, error: impl FnOnce() -> AnswerError) {
-        let Some(caller) = self.caller.take() else { return };
+        let Some(sender) = self.answer.take() else { return };
+        self.call.answer();
         // An error means that the caller has left.
-        let _ = caller.send(Err(Unanswered { stage: self.stage.take(), error: error() }));
+        let _ = sender.send(Err(Unanswered { stage: self.stage.take(), error: error() }));
     }
 }
 
@@ -90,8 +103,17 @@ impl<R> Drop for Reply<R> {
     }
 }
 
-/// Where the answer to a request will be.
-pub(crate) struct Answer<R>(oneshot::Receiver<Result<R, Unanswered>>);
+impl<R> fmt::Debug for Reply<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").field("is_abandoned", &self.is_abandoned()).finish_non_exhaustive()
+    }
+}
+
+/// Where the answer to a request will be. To drop it before that is to leave.
+pub(crate) struct Answer<R> {
+    receiver: oneshot::Receiver<Result<R, Unanswered>>,
+    call: Arc<Call>,
+}
 
 /// What a reply that has no answer sends instead.
 #[derive(Debug)]
@@ -101,8 +123,8 @@ struct Unanswered {
 }
 
 impl<R> Answer<R> {
-    pub(crate) async fn get(self) -> Result<R, CallError> {
-        let Unanswered { stage, error } = match self.0.await {
+    pub(crate) async fn get(mut self) -> Result<R, CallError> {
+        let Unanswered { stage, error } = match (&mut self.receiver).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(unanswered)) => unanswered,
             Err(_) => return Err(CallError::Closed),
@@ -115,5 +137,11 @@ impl<R> Answer<R> {
             Some(stage) => error.further(&stage),
             None => error,
         })
+    }
+}
+
+impl<R> Drop for Answer<R> {
+    fn drop(&mut self) {
+        self.call.leave();
     }
 }

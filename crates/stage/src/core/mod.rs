@@ -35,7 +35,7 @@ use tokio::sync::Notify;
 
 use crate::builder::{BuildError, Limiter, PoolConfig};
 use crate::clock::Clock;
-use crate::observe::{Ledger, Observer, Phase, Senders};
+use crate::observe::{Ledger, Observer, Outcome, Phase, Senders};
 use crate::processors::Membership;
 use crate::queue::{EventMetadata, Queue, Queued, Run};
 use crate::sink::Entry;
@@ -43,8 +43,7 @@ use crate::sink::Entry;
 pub(crate) use governor::{Governed, TICK, spawn_governor};
 use in_service::InService;
 pub(crate) use in_service::ServiceSlot;
-use item::discard;
-pub(crate) use item::{DiscardReason, Item, Removal};
+pub(crate) use item::{DiscardReason, Item, Removal, discard};
 pub(crate) use payload::{Payload, destroy};
 pub use replacement::ReplaceError;
 use resources::Resources;
@@ -101,7 +100,7 @@ impl<T: Item> Core<T> {
             phase: Phase::Open,
             idle_workers: 0,
             blocked_senders: 0,
-            abandoned: 0,
+            abandoned_in_queue: 0,
             rejections: BTreeMap::new(),
             last_failure: None,
         };
@@ -207,7 +206,7 @@ impl<T: Item> Core<T> {
 
     /// Lets in what it may of events that arrive together; returns the others.
     pub(crate) fn admit_many(
-        &self,
+        self: &Arc<Self>,
         state: &mut State<T>,
         now: Timestamp,
         arriving: Vec<Queued<T>>,
@@ -216,6 +215,7 @@ impl<T: Item> Core<T> {
             && self.admits_all(state, now, run)
         {
             state.ledger.enqueue(run.meta.class, run.count);
+            arriving.iter().for_each(|queued| queued.item.on_queued(self, &queued.meta));
             state.queue.push_all(arriving);
             return Vec::new();
         }
@@ -247,7 +247,8 @@ impl<T: Item> Core<T> {
 
     /// Puts an admitted event into the queue; the ledger knows of it already.
     #[inline]
-    pub(crate) fn push(&self, state: &mut State<T>, meta: EventMetadata, item: T) {
+    pub(crate) fn push(self: &Arc<Self>, state: &mut State<T>, meta: EventMetadata, item: T) {
+        item.on_queued(self, &meta);
         state.queue.push(Queued { meta, item });
     }
 
@@ -301,8 +302,10 @@ impl<T: Item> Core<T> {
         state.running_changes(now);
         state.park(now);
         state.follow_law();
+        let before = state.ledger.queued();
         let overdue = state.take_overdue(now);
-        self.dispatch(state, now, overdue.len());
+        let freed = before - state.ledger.queued();
+        self.dispatch(state, now, freed);
         discard(overdue, DiscardReason::Dropped);
         self.pass_turns_on();
         WorkerChange {
@@ -451,14 +454,16 @@ impl<T: Item> Core<T> {
         state.phase = Phase::Closed;
         state.running_changes(now);
         let cut = state.queue.extract(|_| true);
-        let cut: Vec<_> = cut.into_iter().filter(|queued| !queued.item.is_abandoned()).collect();
+        let (abandoned, cut): (Vec<_>, Vec<_>) =
+            cut.into_iter().partition(|queued| queued.item.is_abandoned());
         for queued in &cut {
             queued.item.on_removal(Removal::Discarded(DiscardReason::Closed));
-            state.ledger.drop_queued(queued.meta.class);
+            state.ledger.leave_queue(queued.meta.class, Outcome::Dropped);
         }
-        state.abandoned = 0;
+        state.abandoned_in_queue = 0;
         drop(state);
         discard(cut, DiscardReason::Closed);
+        discard(abandoned, DiscardReason::Abandoned);
         if let Some(processors) = &self.processors {
             processors.leave();
             processors.pass_on();

@@ -231,7 +231,7 @@ impl<T: Item> Core<T> {
 
     /// After a change: starts and wakes what waits for it, if anything does.
     #[inline]
-    pub(super) fn dispatch(
+    pub(crate) fn dispatch(
         &self,
         mut state: MutexGuard<'_, State<T>>,
         now: Timestamp,
@@ -275,7 +275,7 @@ impl<T: Item> Core<T> {
         discard(dropped, DiscardReason::Dropped);
     }
 
-    /// Takes back events that were handed to a worker but not begun, and drops them.
+    /// Takes back events that were handed to a worker but not begun.
     pub(crate) fn drop_unbegun(
         &self,
         unbegun: impl IntoIterator<Item = Queued<T>>,
@@ -286,9 +286,9 @@ impl<T: Item> Core<T> {
         let mut state = self.lock();
         state.running_changes(now);
         for queued in &unbegun {
-            state.ledger.drop_running(queued.meta.class);
+            state.ledger.finish(queued.meta.class, why.outcome(), 1);
         }
-        state.tell_dropped(now, &unbegun);
+        state.tell_unbegun(now, &unbegun, why.change());
         self.dispatch(state, now, 0);
         discard(unbegun, why);
     }

@@ -48,8 +48,8 @@ pub(crate) struct State<T> {
     pub(super) workers_raised: bool,
     pub(super) idle_workers: u32,
     pub(super) blocked_senders: u32,
-    /// Items in the queue that are gone: their senders left.
-    pub(super) abandoned: usize,
+    /// Abandoned events that are still in the queue; they are accounted for already.
+    pub(super) abandoned_in_queue: usize,
     pub(super) rejections: BTreeMap<Reason, u64>,
     pub(super) last_failure: Option<String>,
 }
@@ -80,6 +80,8 @@ pub(crate) struct Ended {
     pub(crate) timed: bool,
     /// Whether the law learns from their times.
     pub(crate) teaches: bool,
+    /// Whether an abandoned one was worked on to its end, for no caller.
+    pub(crate) outlasted: bool,
     /// How long they were suspended, in nanoseconds.
     pub(crate) suspended: u64,
     /// When the answer was out, if that was before the end: the first data of a stream. It is
@@ -90,7 +92,8 @@ pub(crate) struct Ended {
 impl Ended {
     /// All of the time since `started` was service.
     pub(crate) fn now(started: Timestamp, outcome: Outcome) -> Self {
-        Self { started, outcome, timed: true, teaches: true, suspended: 0, answered: None }
+        let (timed, teaches, outlasted) = (true, true, false);
+        Self { started, outcome, timed, teaches, outlasted, suspended: 0, answered: None }
     }
 }
 
@@ -113,7 +116,8 @@ impl<T: Item> State<T> {
             let order = self.order(now);
             let queued = self.pop(lease, order)?;
             if queued.item.is_abandoned() {
-                self.abandoned -= 1;
+                self.abandoned_in_queue -= 1;
+                discarded.push(queued);
                 continue;
             }
             let class = queued.meta.class;
@@ -127,7 +131,7 @@ impl<T: Item> State<T> {
                 queued.item.on_removal(Removal::Started(now, slot));
                 return Some(queued);
             }
-            self.ledger.drop_queued(class);
+            self.ledger.leave_queue(class, Outcome::Dropped);
             self.tell(now, &queued.meta, Change::Dropped);
             queued.item.on_removal(Removal::Discarded(DiscardReason::Dropped));
             discarded.push(queued);
@@ -340,7 +344,8 @@ impl<T: Item> State<T> {
         let ending = match ended.outcome {
             _ if !ended.teaches || ended.answered.is_some() => Ending::Untimed,
             Outcome::Completed => Ending::Completed,
-            Outcome::Terminated => Ending::Terminated,
+            Outcome::Abandoned if !ended.outlasted => Ending::Abandoned,
+            Outcome::Terminated | Outcome::Abandoned => Ending::Terminated,
             Outcome::Failed | Outcome::Dropped | Outcome::Rejected => Ending::Failed,
         };
         let finished = Finished { class, service, response, ending, kind };
@@ -410,40 +415,49 @@ impl<T: Item> State<T> {
                 || meta.deadline <= now
                 || law.on_sweep(now, &waiting(meta), &backlog) == Dequeue::Drop
         });
-        let (gone, overdue): (Vec<_>, Vec<_>) =
+        let (abandoned, mut overdue): (Vec<_>, Vec<_>) =
             overdue.into_iter().partition(|queued| queued.item.is_abandoned());
-        self.abandoned -= gone.len();
+        self.abandoned_in_queue -= abandoned.len();
         for queued in &overdue {
-            self.ledger.drop_queued(queued.meta.class);
+            self.ledger.leave_queue(queued.meta.class, Outcome::Dropped);
             queued.item.on_removal(Removal::Discarded(DiscardReason::Dropped));
         }
-        self.tell_dropped(now, &overdue);
+        self.tell_unbegun(now, &overdue, Change::Dropped);
+        overdue.extend(abandoned);
         overdue
     }
 
     /// Tells the law that these events are not going to run, and follows it; the books know of
     /// them already.
-    pub(super) fn tell_dropped(&mut self, now: Timestamp, dropped: &[Queued<T>]) {
-        if dropped.is_empty() {
+    pub(super) fn tell_unbegun(&mut self, now: Timestamp, unbegun: &[Queued<T>], change: Change) {
+        if unbegun.is_empty() {
             return;
         }
         // Whoever waits for them is told also if the law panics.
         let _ = contained(|| {
-            dropped.iter().for_each(|queued| self.tell(now, &queued.meta, Change::Dropped));
+            unbegun.iter().for_each(|queued| self.tell(now, &queued.meta, change));
             self.follow_law();
         });
     }
 
-    /// The sender of a queued item has left.
-    pub(crate) fn abandon(&mut self, now: Timestamp, meta: &EventMetadata) {
+    /// The caller of a queued item has left. Returns such items that are taken out of the queue, to
+    /// be discarded without the lock.
+    #[must_use]
+    pub(crate) fn abandon(&mut self, now: Timestamp, meta: &EventMetadata) -> Vec<Queued<T>> {
         /// Sweeping costs a pass over the queue: not more often than this.
         const ABANDONED_MIN: usize = 64;
-        self.ledger.drop_queued(meta.class);
-        self.tell(now, meta, Change::Abandoned);
-        self.abandoned += 1;
-        if self.abandoned > ABANDONED_MIN && self.abandoned > self.queue.len() / 2 {
-            self.abandoned -= self.queue.extract(|queued| queued.item.is_abandoned()).len();
-        }
+        self.ledger.leave_queue(meta.class, Outcome::Abandoned);
+        self.abandoned_in_queue += 1;
+        let swept = if self.abandoned_in_queue > ABANDONED_MIN.max(self.queue.len() / 2) {
+            self.queue.extract(|queued| queued.item.is_abandoned())
+        } else {
+            Vec::new()
+        };
+        self.abandoned_in_queue -= swept.len();
+        // A panic of the law must not become one of the caller's destructor.
+        let _ = contained(|| self.tell(now, meta, Change::Abandoned));
+        self.follow_law();
+        swept
     }
 
     /// The number of running events is about to change.
@@ -470,12 +484,17 @@ impl<T: Item> State<T> {
         }
     }
 
+    /// Whether a worker that came now could take an event: one that nobody has abandoned.
+    fn is_ready(&self) -> bool {
+        self.queue.len() > self.abandoned_in_queue && self.queue.is_ready() && self.room() > 0
+    }
+
     /// Whether a worker that came now would find something to do. Where processors are shared it
     /// needs a turn at them: the stage waits for one if there is none, and leaves those that it has
     /// to others if there is nothing to do.
     pub(super) fn seeks_worker(&self, processors: Option<&Membership>) -> bool {
         let Some(processors) = processors else {
-            return self.queue.is_ready() && self.room() > 0;
+            return self.is_ready();
         };
         let rank = self.rank();
         if rank.is_none() {
@@ -487,7 +506,7 @@ impl<T: Item> State<T> {
     /// The rank of the event that is next, among those of the stages that share its processors; none
     /// if no worker could take one.
     pub(super) fn rank(&self) -> Option<Rank> {
-        let meta = self.queue.first().filter(|_| self.queue.is_ready() && self.room() > 0)?;
+        let meta = self.queue.first().filter(|_| self.is_ready())?;
         let class = self.promised.at(meta.class);
         Some(Rank { priority: class.priority, due: meta.entered + class.target.response_time() })
     }

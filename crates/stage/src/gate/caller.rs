@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tamarisk_control::Timestamp;
 
 use super::{EnterError, Gate, GatePermit};
-use crate::core::{DiscardReason, Item, Removal, ServiceSlot};
+use crate::core::{DiscardReason, Item, Removal, ServiceSlot, discard};
 use crate::queue::EventMetadata;
 
 /// A place in the gate's queue.
@@ -67,7 +67,13 @@ impl Drop for QueuedCaller {
             std::mem::replace(&mut waiting.state, WaitState::Over)
         };
         match last {
-            WaitState::Queued => state.abandon(self.gate.core.clock.now(), &self.meta),
+            WaitState::Queued => {
+                let core = &self.gate.core;
+                let now = core.clock.now();
+                let swept = state.abandon(now, &self.meta);
+                core.dispatch(state, now, 1);
+                discard(swept, DiscardReason::Abandoned);
+            }
             WaitState::Started(started, slot) => {
                 drop(state);
                 drop(self.gate.permit(&self.meta, started, slot));

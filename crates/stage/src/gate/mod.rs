@@ -139,7 +139,7 @@ impl Gate {
     }
 
     /// A permit, after waiting for one if need be. Dropping the future leaves
-    /// the queue; the event counts as dropped.
+    /// the queue; the event counts as abandoned.
     ///
     /// # Errors
     /// [`EnterError`], at once or after a wait.
@@ -164,7 +164,8 @@ impl Gate {
     }
 
     /// Runs `work` under a permit, and ends it at the permit's
-    /// [deadline](GatePermit::deadline).
+    /// [deadline](GatePermit::deadline). Dropping the future ends it, too; the event counts as
+    /// abandoned.
     ///
     /// # Errors
     /// [`RunError`] if the work was rejected or ended early.
@@ -174,7 +175,11 @@ impl Gate {
             None => work.await,
             Some(end) => {
                 let left = end.since(self.core.clock.now());
-                tokio::time::timeout(left, work).await.map_err(|_| RunError::Terminated)?
+                let Ok(output) = tokio::time::timeout(left, work).await else {
+                    permit.terminate();
+                    return Err(RunError::Terminated);
+                };
+                output
             }
         };
         permit.complete();
@@ -207,8 +212,8 @@ impl Gate {
     fn permit(&self, meta: &EventMetadata, started: Timestamp, slot: ServiceSlot) -> GatePermit {
         let (gate, end) = (self.clone(), self.core.settings.end(meta, started));
         let begun = Begun::one(meta);
-        let (due, outcome) = (meta.deadline, Outcome::Terminated);
-        let (timed, answered, has_progressed) = (true, None, false);
+        let (due, outcome) = (meta.deadline, Outcome::Abandoned);
+        let (timed, answered, has_progressed, outlasted) = (true, None, false, false);
         GatePermit {
             gate,
             begun,
@@ -219,6 +224,7 @@ impl Gate {
             timed,
             answered,
             has_progressed,
+            outlasted,
             outcome,
         }
     }
@@ -236,6 +242,11 @@ impl Gate {
     /// The clock that deadlines are compared with.
     pub fn clock(&self) -> &Clock {
         &self.core.clock
+    }
+
+    /// The class of this name, if it has one.
+    pub fn class(&self, name: &str) -> Option<ClassId> {
+        self.core.classes.named(name)
     }
 
     /// Sets how many callers may run at once, unless the law sets it.

@@ -7,8 +7,8 @@ use crate::core::{Begun, Ended, ServiceSlot};
 use crate::observe::Outcome;
 
 /// The right to run one event. Dropping it unfinished counts the event as
-/// terminated, or as failed if the caller panics.
-#[must_use = "a permit that is dropped at once counts as a terminated event"]
+/// abandoned, for its caller has left, or as failed if the caller panics.
+#[must_use = "a permit that is dropped at once counts as an abandoned event"]
 pub struct GatePermit {
     pub(super) gate: Gate,
     pub(super) begun: Begun,
@@ -22,6 +22,8 @@ pub struct GatePermit {
     /// When the first data of a stream was out, less the time for which it had been suspended.
     pub(super) answered: Option<Timestamp>,
     pub(super) has_progressed: bool,
+    /// Whether the work has gone on after the caller left.
+    pub(super) outlasted: bool,
     /// The outcome that is recorded when the permit is dropped.
     pub(super) outcome: Outcome,
 }
@@ -31,6 +33,17 @@ impl GatePermit {
     #[inline]
     pub fn complete(mut self) {
         self.outcome = Outcome::Completed;
+    }
+
+    /// The work was ended because its time was over.
+    pub fn terminate(mut self) {
+        self.outcome = Outcome::Terminated;
+    }
+
+    /// The caller has left, and the work went on without it until now. Where a dropped permit says
+    /// nothing of how long the work takes, laws learn from this one.
+    pub fn outlast(mut self) {
+        self.outlasted = true;
     }
 
     /// The work came to nothing. Laws count it as slow.
@@ -120,11 +133,12 @@ impl GatePermit {
 impl Drop for GatePermit {
     #[inline]
     fn drop(&mut self) {
-        let unwinding = self.outcome == Outcome::Terminated && std::thread::panicking();
+        let unwinding = self.outcome == Outcome::Abandoned && std::thread::panicking();
         let outcome = if unwinding { Outcome::Failed } else { self.outcome };
         let core = &self.gate.core;
-        let Self { started, timed, answered, .. } = *self;
-        let ended = Ended { timed, teaches: timed, answered, ..Ended::now(started, outcome) };
+        let Self { started, timed, answered, outlasted, .. } = *self;
+        let ended =
+            Ended { timed, teaches: timed, answered, outlasted, ..Ended::now(started, outcome) };
         core.finish_served(core.clock.now(), self.slot, &self.begun, ended);
     }
 }

@@ -50,19 +50,23 @@ impl<E: Send + 'static> Batch<E> {
     pub fn next(&mut self) -> Option<(E, Context)> {
         let now = self.core.clock.now();
         self.book(now, Outcome::Completed);
-        let Some(queued) = self.pop(now) else {
+        let Some(Queued { meta, item: Payload { event, caller } }) = self.pop(now) else {
             self.worker.slot.end();
             return None;
         };
         self.started = now;
-        self.begun.push(Begun::one(&queued.meta));
-        self.sequence = self.worker.begin(&queued.meta, self.core.settings.end(&queued.meta, now));
-        Some((queued.item.0, Context::new(&self.worker, queued.meta, self.sequence)))
+        self.begun.push(Begun::one(&meta));
+        self.sequence = self.worker.begin(&meta, self.core.settings.end(&meta, now));
+        if let Some(caller) = caller {
+            caller.on_begin(&self.worker, self.sequence);
+        }
+        Some((event, Context::new(&self.worker, meta, self.sequence)))
     }
 
     /// All events that are left, begun together and ended together: the way to
     /// work on many at the cost of one. What is sent on keeps class, deadline and
-    /// flow. They are overdue when the last of them is.
+    /// flow. They are overdue when the last of them is, and once begun they go on also when
+    /// their callers leave.
     pub fn drain(&mut self) -> impl Iterator<Item = Envelope<E>> + '_ {
         let now = self.core.clock.now();
         self.book(now, Outcome::Completed);
@@ -78,7 +82,7 @@ impl<E: Send + 'static> Batch<E> {
                 self.sequence = self.worker.begin(&meta, self.core.settings.end(&meta, now));
             }
             self.begin_together(&queued.meta);
-            Some(Envelope::new(queued.item.0, queued.meta.entry()))
+            Some(Envelope::new(queued.item.event, queued.meta.entry()))
         })
     }
 
@@ -106,7 +110,7 @@ impl<E: Send + 'static> Batch<E> {
         self.pending.is_empty()
     }
 
-    /// The next event that is not overdue by now; none once the stage is closed.
+    /// The next event that is of use still; none once the stage is closed.
     #[inline(always)]
     fn pop(&mut self, now: Timestamp) -> Option<Queued<Payload<E>>> {
         if self.worker.slot.is_stopped() {
@@ -114,10 +118,14 @@ impl<E: Send + 'static> Batch<E> {
         }
         loop {
             let queued = self.pending.pop_front()?;
-            if queued.meta.deadline > now {
+            let why = if queued.item.has_left() {
+                DiscardReason::Abandoned
+            } else if queued.meta.deadline <= now {
+                DiscardReason::Dropped
+            } else {
                 return Some(queued);
-            }
-            self.core.drop_unbegun([queued], DiscardReason::Dropped);
+            };
+            self.core.drop_unbegun([queued], why);
         }
     }
 
@@ -145,6 +153,10 @@ impl<E: Send + 'static> Batch<E> {
 
     /// Ends what has begun.
     pub(crate) fn conclude(&mut self, outcome: Outcome) {
+        let outcome = match outcome {
+            Outcome::Terminated if self.worker.slot.is_abandoned() => Outcome::Abandoned,
+            outcome => outcome,
+        };
         self.worker.slot.end();
         self.book(self.core.clock.now(), outcome);
     }

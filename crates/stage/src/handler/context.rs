@@ -98,7 +98,8 @@ impl Context {
     {
         let sink = stage.as_ref();
         let reply = reply.passed_on(sink.stage_name());
-        if let Err(rejected) = sink.try_send(self.envelope(Request { body, reply })) {
+        let request = self.envelope(Request { body, reply }).reply(|request| &request.reply);
+        if let Err(rejected) = sink.try_send(request) {
             let SendError { event: Request { reply, .. }, rejection } = rejected;
             reply.fail(CallError::Rejected(rejection));
         }

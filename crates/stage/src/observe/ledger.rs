@@ -3,7 +3,7 @@
 //! Every event has exactly one outcome, and for every class, at every instant,
 //!
 //! ```text
-//! offered = rejected + completed + dropped + terminated + failed + inside
+//! offered = rejected + completed + dropped + terminated + failed + abandoned + inside
 //! inside  = queued + running + parked + suspended
 //! ```
 //!
@@ -21,12 +21,28 @@ pub enum Outcome {
     Rejected,
     /// Done.
     Completed,
-    /// Taken out of the queue: too late to be of use, abandoned, or cut by a drain.
+    /// Taken out of the queue: too late to be of use, or cut by a drain.
     Dropped,
-    /// Ended while it ran: overdue, abandoned, or cut by a drain.
+    /// Ended while it ran: overdue, or cut by a drain.
     Terminated,
     /// The handler erred, panicked, or dropped a reply unanswered.
     Failed,
+    /// Its caller left, while it was queued or while it ran.
+    Abandoned,
+}
+
+impl Outcome {
+    /// Lower case, for logs and status pages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rejected => "rejected",
+            Self::Completed => "completed",
+            Self::Dropped => "dropped",
+            Self::Terminated => "terminated",
+            Self::Failed => "failed",
+            Self::Abandoned => "abandoned",
+        }
+    }
 }
 
 /// The accounts of a stage, or of one of its classes, at one instant.
@@ -44,6 +60,8 @@ pub struct Accounts {
     pub terminated: u64,
     /// See [`Outcome::Failed`].
     pub failed: u64,
+    /// See [`Outcome::Abandoned`].
+    pub abandoned: u64,
     /// In the queue now.
     pub queued: u64,
     /// Being worked on now, each holding a place.
@@ -67,8 +85,21 @@ impl Accounts {
 
     /// Whether every event offered is accounted for exactly once.
     pub fn balance(&self) -> bool {
-        let ended = self.rejected + self.completed + self.dropped + self.terminated + self.failed;
+        let Self { rejected, completed, dropped, terminated, failed, abandoned, .. } = *self;
+        let ended = rejected + completed + dropped + terminated + failed + abandoned;
         self.offered == ended + self.inside()
+    }
+
+    /// How many events that entered came to this end.
+    fn ended(&mut self, outcome: Outcome) -> &mut u64 {
+        match outcome {
+            Outcome::Completed => &mut self.completed,
+            Outcome::Dropped => &mut self.dropped,
+            Outcome::Terminated => &mut self.terminated,
+            Outcome::Failed => &mut self.failed,
+            Outcome::Abandoned => &mut self.abandoned,
+            Outcome::Rejected => unreachable!("an event that entered was not rejected"),
+        }
     }
 }
 
@@ -80,6 +111,7 @@ impl AddAssign for Accounts {
         self.dropped += other.dropped;
         self.terminated += other.terminated;
         self.failed += other.failed;
+        self.abandoned += other.abandoned;
         self.queued += other.queued;
         self.running += other.running;
         self.parked += other.parked;
@@ -170,28 +202,17 @@ impl Ledger {
     }
 
     /// A queued event is taken out without running.
-    pub(crate) fn drop_queued(&mut self, class: ClassId) {
+    pub(crate) fn leave_queue(&mut self, class: ClassId, outcome: Outcome) {
         self.queued[class.index()] -= 1;
         self.queued_total -= 1;
-        self.counts[class.index()].dropped += 1;
-    }
-
-    /// An event that was handed out to be run, but not begun, is taken back and dropped.
-    pub(crate) fn drop_running(&mut self, class: ClassId) {
-        self.stop(class, 1).dropped += 1;
+        *self.counts[class.index()].ended(outcome) += 1;
     }
 
     /// `count` running events ended.
     pub(crate) fn finish(&mut self, class: ClassId, outcome: Outcome, count: u32) {
-        let counts = self.stop(class, count);
-        let ended = match outcome {
-            Outcome::Completed => &mut counts.completed,
-            Outcome::Terminated => &mut counts.terminated,
-            Outcome::Failed => &mut counts.failed,
-            Outcome::Dropped => &mut counts.dropped,
-            Outcome::Rejected => unreachable!("an event that runs was not rejected"),
-        };
-        *ended += u64::from(count);
+        self.running[class.index()] -= count;
+        self.running_total -= count;
+        *self.counts[class.index()].ended(outcome) += u64::from(count);
     }
 
     /// A running event gives up its place.
@@ -216,12 +237,6 @@ impl Ledger {
             WithoutPlace::Parked => &mut counts.parked,
             WithoutPlace::Suspended => &mut counts.suspended,
         }
-    }
-
-    fn stop(&mut self, class: ClassId, count: u32) -> &mut Accounts {
-        self.running[class.index()] -= count;
-        self.running_total -= count;
-        &mut self.counts[class.index()]
     }
 
     /// The outcomes of all classes together.

@@ -139,9 +139,9 @@ impl<E: Send + 'static> TrySink<E> {
         let entered = core.clock.now();
         // Events that are sent together come from one handler.
         let mut together_by = None;
-        let arriving = events.map(|Envelope { event, entry, sender }: Envelope<E>| {
+        let arriving = events.map(|Envelope { event, entry, sender, caller }: Envelope<E>| {
             together_by = together_by.take().or(sender);
-            Queued { meta: core.metadata(entered, &entry), item: Payload(event) }
+            Queued { meta: core.metadata(entered, &entry), item: Payload { event, caller } }
         });
         let arriving: Vec<_> = arriving.collect();
         let now = core.clock.now();
@@ -151,7 +151,7 @@ impl<E: Send + 'static> TrySink<E> {
         core.wake_worker(state);
         self.count(together_by.as_ref(), offered - rejected.len(), rejected.len());
         let rejected = rejected.into_iter();
-        rejected.map(|(Payload(event), rejection)| SendError { event, rejection }).collect()
+        rejected.map(|(Payload { event, .. }, rejection)| SendError { event, rejection }).collect()
     }
 
     /// Reserves a place for an event that is still to be made.
@@ -222,9 +222,10 @@ impl<E: Send + 'static> TrySink<E> {
             return Err((envelope, rejection));
         }
         state.ledger.enqueue(meta.class, 1);
-        core.push(&mut state, meta, Payload(envelope.event));
+        let Envelope { event, caller, sender, .. } = envelope;
+        core.push(&mut state, meta, Payload { event, caller });
         core.wake_worker(state);
-        self.count(envelope.sender.as_ref(), 1, 0);
+        self.count(sender.as_ref(), 1, 0);
         Ok(())
     }
 
@@ -292,7 +293,7 @@ impl<Q: Send + 'static, R: Send + 'static> Sink<Request<Q, R>> {
         body: Q,
     ) -> Result<R, CallError> {
         let (reply, answer) = Reply::new();
-        let request = put(Request { body, reply });
+        let request = put(Request { body, reply }).reply(|request| &request.reply);
         if let Err(SendError { event, rejection }) = self.try_send(request) {
             // The reply dropped here is not the one of the handler that calls.
             with_cause(Cause::Rejected(rejection), || drop(event));

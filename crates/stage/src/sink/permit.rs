@@ -32,7 +32,7 @@ impl<E: Send + 'static> Permit<E> {
             return Err(SendError { event, rejection });
         }
         state.ledger.commit(self.meta.class);
-        core.push(&mut state, self.meta, Payload(event));
+        core.push(&mut state, self.meta, Payload { event, caller: None });
         core.wake_worker(state);
         self.sink.count(None, 1, 0);
         self.used = true;

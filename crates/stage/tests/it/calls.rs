@@ -194,9 +194,10 @@ async fn those_in_the_queue_of_a_destroyed_stage_hear_closed_and_who_runs_hears_
 async fn an_answer_that_nobody_waits_for_comes_back_to_the_handler() {
     let (told, mut telling) = tokio::sync::mpsc::unbounded_channel();
     let stage = described("calls")
-        .tasks(stage_fn(move |mut request: Request<(), u32>, _cx: Context| {
+        .tasks(stage_fn(move |mut request: Request<(), u32>, cx: Context| {
             let told = told.clone();
             async move {
+                let _shield = cx.shield();
                 let before = request.reply.is_abandoned();
                 request.reply.abandoned().await;
                 let after = request.reply.is_abandoned();

@@ -55,8 +55,8 @@ async fn after_its_time_a_drain_cuts_the_queue_and_what_runs() {
     let start = Instant::now();
     let (report, ()) = tokio::join!(stage.drain(PATIENCE), ending);
     assert_eq!(start.elapsed(), PATIENCE);
-    let expected =
-        DrainReport { stage: "cut".into(), finished: 1, dropped: 3, terminated: 2, left: 0 };
+    let cut = DrainReport { stage: "cut".into(), ..DrainReport::default() };
+    let expected = DrainReport { finished: 1, dropped: 3, terminated: 2, ..cut };
     assert_eq!(report, expected);
     assert!(!report.is_clean());
     assert_eq!(accounts(&stage).inside(), 0);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
+mod abandoned;
 mod calls;
 mod departure_rate;
 mod drain;

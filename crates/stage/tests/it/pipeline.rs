@@ -156,7 +156,7 @@ async fn an_error_of_a_blocking_handler_arrives_with_its_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_leaves_changes_nothing_of_the_accounts() {
+async fn what_a_caller_has_left_is_abandoned_where_it_is() {
     let law = Law::default();
     let back = back(&law);
     for front in [forwards(&back), calls(&back)] {
@@ -170,7 +170,7 @@ async fn a_caller_that_leaves_changes_nothing_of_the_accounts() {
         assert_eq!(accounts(&front).inside(), 0);
     }
     let accounts = accounts(&back);
-    assert_eq!((accounts.terminated, accounts.inside()), (2, 0));
+    assert_eq!((accounts.abandoned, accounts.inside()), (2, 0));
 }
 
 #[tokio::test(start_paused = true)]

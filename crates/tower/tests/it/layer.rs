@@ -68,13 +68,13 @@ async fn an_answer_to_head_is_complete_without_its_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_nobody_reads_is_terminated() {
+async fn an_answer_that_nobody_reads_is_abandoned() {
     let gate = gate();
     let router = Router::new().route("/", get(|| async { "hello" }));
     let mut service = StageLayer::new(gate.clone()).layer(router);
     drop(ask(&mut service, "/").await);
     let accounts = gate.observe().total();
-    assert_eq!((accounts.terminated, accounts.inside()), (1, 0));
+    assert_eq!((accounts.abandoned, accounts.inside()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -104,7 +104,7 @@ async fn the_outcome_of_an_answer_whose_client_leaves_is_that_of_the_accounts() 
     let options = options(upstream.local_addr().unwrap());
     let (running, file) = logging(options, LogFormat::Json).await;
     // Of a long answer there is less than counts as ready, or more.
-    for (length, outcome) in [(10_000, "terminated"), (200_000, "completed")] {
+    for (length, outcome) in [(10_000, "abandoned"), (200_000, "completed")] {
         let mut client = TcpStream::connect(running.local_addr()).await.unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let (mut asked, _) = upstream.accept().await.unwrap();
@@ -121,7 +121,7 @@ async fn the_outcome_of_an_answer_whose_client_leaves_is_that_of_the_accounts() 
     }
     let total = || running.observe()[0].total();
     let accounts = until(|| Some(total()).filter(|accounts| accounts.inside() == 0)).await;
-    assert_eq!((accounts.terminated, accounts.completed), (1, 1));
+    assert_eq!((accounts.abandoned, accounts.completed), (1, 1));
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ async fn no_misbehaviour_leaks_a_permit_or_loses_an_outcome() {
     let accounts = front.gates()[0].observe().total();
     assert!(accounts.balance(), "{accounts:?}");
     assert!(
-        accounts.completed > 20 && accounts.terminated > 5 && accounts.failed > 5,
+        accounts.completed > 20 && accounts.abandoned > 5 && accounts.failed > 5,
         "{accounts:?}"
     );
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

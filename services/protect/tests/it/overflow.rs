@@ -356,7 +356,7 @@ async fn a_client_that_leaves_gives_its_place_back() {
     client.write_all(get("/").as_bytes()).await.unwrap();
     until(&overloaded.running, 1, |accounts| accounts.running == 1).await;
     drop(client);
-    until(&overloaded.running, 1, |accounts| accounts.terminated == 1).await;
+    until(&overloaded.running, 1, |accounts| accounts.abandoned == 1).await;
     overloaded.end().await;
 }
 

@@ -213,7 +213,7 @@ async fn a_client_that_leaves_keeps_its_place_until_the_upstream_has_answered() 
         until(&manual.gate, |accounts| accounts.inside() == 0).await;
     }
     let accounts = manual.gate.observe().total();
-    assert_eq!((accounts.terminated, accounts.balance()), (2, true), "{accounts:?}");
+    assert_eq!((accounts.abandoned, accounts.balance()), (2, true), "{accounts:?}");
 }
 
 #[tokio::test]
@@ -272,7 +272,7 @@ async fn a_client_that_leaves_during_a_short_answer_keeps_its_place_until_that_e
     upstream.write_all(b"k.").await.unwrap();
     until(&manual.gate, |accounts| accounts.inside() == 0).await;
     let accounts = manual.gate.observe().total();
-    assert_eq!((accounts.terminated, accounts.balance()), (1, true), "{accounts:?}");
+    assert_eq!((accounts.abandoned, accounts.balance()), (1, true), "{accounts:?}");
 }
 
 #[tokio::test]

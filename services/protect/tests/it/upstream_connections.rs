@@ -127,7 +127,7 @@ async fn an_upstream_that_works_for_nobody_is_told_after_the_answer_time() {
     };
     within(left).await;
     let accounts = front.gates()[0].observe().total();
-    assert_eq!((accounts.terminated, accounts.inside()), (1, 0));
+    assert_eq!((accounts.abandoned, accounts.inside()), (1, 0));
 }
 
 #[tokio::test]

@@ -101,7 +101,8 @@ impl Sampling {
         self.restart();
     }
 
-    /// An event ended. One that failed or was terminated counts as no sooner than its target.
+    /// An event ended. One that failed or was terminated counts as no sooner than its target,
+    /// one that was abandoned only if it was late already.
     pub(super) fn on_finish(&mut self, finished: &Finished) {
         let Promise { targets, strictest, .. } = &self.promise;
         let target = targets.get(finished.class.index()).copied().unwrap_or(targets[0]);
@@ -109,7 +110,8 @@ impl Sampling {
         let seconds = match finished.ending {
             Ending::Completed => seconds,
             Ending::Failed | Ending::Terminated => seconds.max(target),
-            Ending::Untimed => return,
+            Ending::Abandoned if seconds >= target => seconds,
+            Ending::Abandoned | Ending::Untimed => return,
         };
         let scaled = seconds / target * strictest;
         let tally = &mut self.tally;

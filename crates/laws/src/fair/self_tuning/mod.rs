@@ -46,7 +46,8 @@
 //! - Several classes share one loop. Response times count in parts of their class's
 //!   target, so that the strictest promise rules; the bucket rejects all classes alike.
 //!   Priorities are left to the queue (§6.2.1 leaves classes to future work).
-//! - An event that failed or was terminated counts as no sooner than its target.
+//! - An event that failed or was terminated counts as no sooner than its target, one that was
+//!   abandoned only if it was late already.
 //! - An earlier instant counts as no time passed; after a pause of four samples the next
 //!   one is not learnt from.
 //!
@@ -285,6 +286,7 @@ impl AdmissionLaw for SelfTuning {
             Ending::Failed | Ending::Terminated => {
                 Some(finished.response.as_secs_f64().max(target))
             }
+            Ending::Abandoned => Some(finished.response.as_secs_f64()).filter(|it| *it >= target),
             Ending::Untimed => None,
         };
         if let Some(seconds) = response

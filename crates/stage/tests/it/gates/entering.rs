@@ -47,6 +47,8 @@ async fn every_ending_of_a_permit_is_its_outcome() {
     enter(&gate).complete();
     enter(&gate).fail();
     drop(enter(&gate));
+    enter(&gate).terminate();
+    enter(&gate).outlast();
     let panics = gate.clone();
     let panicking = tokio::spawn(async move {
         let _permit = panics.try_enter(Entry::new()).unwrap();
@@ -58,10 +60,30 @@ async fn every_ending_of_a_permit_is_its_outcome() {
     stream.complete();
 
     let accounts = accounts(&gate);
-    assert_eq!((accounts.offered, accounts.inside()), (5, 0));
-    assert_eq!((accounts.completed, accounts.failed, accounts.terminated), (2, 2, 1));
-    let [completed, failed, terminated] = [Ending::Completed, Ending::Failed, Ending::Terminated];
-    assert_eq!(law.script().endings, [completed, failed, terminated, failed, Ending::Untimed]);
+    assert_eq!((accounts.offered, accounts.inside()), (7, 0));
+    assert_eq!((accounts.completed, accounts.failed), (2, 2));
+    assert_eq!((accounts.abandoned, accounts.terminated), (2, 1));
+    let expected = [
+        Ending::Completed,
+        Ending::Failed,
+        Ending::Abandoned,
+        Ending::Terminated,
+        Ending::Terminated,
+        Ending::Failed,
+        Ending::Untimed,
+    ];
+    assert_eq!(law.script().endings, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_class_is_found_by_its_name() {
+    let gate = described("gate").classes(["gold", "bronze"]).gate().unwrap();
+    let bronze = gate.class("bronze").unwrap();
+    assert_eq!(gate.class("silver"), None);
+    gate.try_enter(Entry::new().class(bronze)).unwrap().complete();
+    let observation = gate.observe();
+    let seen = observation.classes.iter().find(|class| class.name == "bronze").unwrap();
+    assert_eq!(seen.accounts.completed, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +130,7 @@ async fn a_caller_that_leaves_the_queue_is_passed_over() {
     let (second, third) = (waiting(&gate).await, waiting(&gate).await);
     second.abort();
     settle().await;
-    assert_eq!((accounts(&gate).dropped, accounts(&gate).queued), (1, 1));
+    assert_eq!((accounts(&gate).abandoned, accounts(&gate).queued), (1, 1));
     first.complete();
     third.await.unwrap().unwrap().complete();
     assert_eq!(accounts(&gate).completed, 2);
@@ -123,7 +145,7 @@ async fn a_caller_that_leaves_just_as_it_is_let_in_gives_its_permit_on() {
     first.complete();
     third.await.unwrap().unwrap().complete();
     let accounts = accounts(&gate);
-    assert_eq!((accounts.completed, accounts.dropped + accounts.terminated), (2, 1));
+    assert_eq!((accounts.completed, accounts.abandoned), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +160,7 @@ async fn a_crowd_of_callers_that_left_takes_no_room_and_harms_nobody() {
         }
         settle().await;
     }
-    assert_eq!((accounts(&gate).dropped, accounts(&gate).queued), (897, 0));
+    assert_eq!((accounts(&gate).abandoned, accounts(&gate).queued), (897, 0));
     let second = waiting(&gate).await;
     first.complete();
     second.await.unwrap().unwrap().complete();
@@ -255,14 +277,14 @@ async fn work_under_a_permit_is_ended_at_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_whose_caller_leaves_is_terminated() {
+async fn work_whose_caller_leaves_is_abandoned() {
     let gate = gate(1);
     let runs = gate.clone();
     let running = tokio::spawn(async move { runs.run(Entry::new(), pending::<()>()).await });
     settle().await;
     running.abort();
     settle().await;
-    assert_eq!((accounts(&gate).terminated, accounts(&gate).inside()), (1, 0));
+    assert_eq!((accounts(&gate).abandoned, accounts(&gate).inside()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -292,7 +314,7 @@ async fn a_drain_waits_for_nobody_who_has_left() {
         second.abort();
     };
     let (report, ()) = tokio::join!(gate.drain(Duration::from_secs(5)), ending);
-    assert_eq!((report.finished, report.dropped + report.terminated, report.left), (1, 1, 0));
+    assert_eq!((report.finished, report.abandoned, report.left), (1, 1, 0));
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 

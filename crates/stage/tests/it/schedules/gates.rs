@@ -96,8 +96,8 @@ impl Caller {
     }
 }
 
-/// What the callers noted of themselves, by class. Who is inside counts as queued,
-/// and whoever left without a word as dropped.
+/// What the callers noted of themselves, by class. Who is inside counts as queued. One may leave
+/// when it is dropped or terminated, before it hears of that: the three count together.
 type Truth = Arc<Mutex<[Accounts; 3]>>;
 
 /// One caller's part of it.
@@ -157,7 +157,7 @@ impl Note {
 impl Drop for Note {
     fn drop(&mut self) {
         if !self.is_over {
-            self.ends(|accounts| &mut accounts.dropped);
+            self.ends(|accounts| &mut accounts.abandoned);
         }
     }
 }
@@ -289,18 +289,20 @@ impl Trial {
         settle().await;
         let observation = self.gate.observe();
         for (class, observed) in observation.classes.iter().enumerate() {
-            let Accounts { dropped, terminated, .. } = observed.accounts;
+            let Accounts { dropped, terminated, abandoned, .. } = observed.accounts;
             let told = Accounts {
+                dropped: 0,
+                terminated: 0,
+                abandoned: dropped + terminated + abandoned,
                 queued: observed.accounts.inside(),
                 running: 0,
                 parked: 0,
                 suspended: 0,
-                dropped: dropped + terminated,
-                terminated: 0,
                 ..observed.accounts
             };
             let mut truth = self.truth.lock()[class];
-            truth.dropped += std::mem::take(&mut truth.terminated);
+            truth.abandoned += truth.dropped + truth.terminated;
+            (truth.dropped, truth.terminated) = (0, 0);
             assert_eq!(told, truth, "class {class} after {after:?}");
         }
         let total = observation.total();

@@ -1,5 +1,4 @@
 //! Stages behind a router, asked as a server asks it and over a socket.
-#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::time::Duration;
 

@@ -1,0 +1,6 @@
+//! Every integration test of the crate, in one binary: linking one for each file takes minutes.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
+
+mod leaving;
+mod routes;

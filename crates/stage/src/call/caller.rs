@@ -1,0 +1,162 @@
+//! The caller of a request: where its request is, and what becomes of that when the caller leaves.
+//!
+//! A caller leaves by dropping the future of its call. An event that is queued is taken out of the
+//! accounts of its queue at once, and one that runs is asked to end; both are *abandoned*.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::queue::EventMetadata;
+use crate::workers::Worker;
+
+/// What a reply and the future of its call know of each other.
+#[derive(Default)]
+pub(super) struct Call {
+    /// [`WAITS`], [`LEFT`], or the number of the event that was queued when the caller left.
+    left: AtomicU64,
+    /// How many events have carried the reply.
+    events: AtomicU64,
+    whereabouts: Mutex<Whereabouts>,
+}
+
+const WAITS: u64 = 0;
+const LEFT: u64 = u64::MAX;
+
+/// Where a request is.
+#[derive(Default)]
+enum Whereabouts {
+    /// In no queue and with no worker that could be asked to end it.
+    #[default]
+    Elsewhere,
+    /// In this queue, as the event of this number.
+    Queued { queue: Weak<dyn QueueOfCalls>, event: u64, meta: EventMetadata },
+    /// Run by this worker, under this number.
+    Running { worker: Weak<Worker>, sequence: u64 },
+    /// Answered, or its caller has left.
+    Over,
+}
+
+/// A queue whose events may have callers.
+pub(crate) trait QueueOfCalls: Send + Sync {
+    /// Counts the event of `caller` as abandoned; `false` if it is queued here no more.
+    fn abandon(&self, caller: &Caller) -> bool;
+}
+
+/// The caller of a request, as one event that carries its reply knows it.
+pub(crate) struct Caller {
+    call: Arc<Call>,
+    /// Which of the events it is, from 1.
+    event: u64,
+}
+
+impl Call {
+    /// The caller for another event that carries the reply.
+    pub(super) fn caller(self: &Arc<Self>) -> Caller {
+        let event = self.events.fetch_add(1, Ordering::Relaxed) + 1;
+        Caller { call: Arc::clone(self), event }
+    }
+
+    /// The reply is sent, or dropped: what the handler does from now on is not for the caller.
+    pub(super) fn answer(&self) {
+        *self.whereabouts.lock() = Whereabouts::Over;
+    }
+
+    /// The caller leaves, if it has no answer.
+    pub(super) fn leave(self: &Arc<Self>) {
+        loop {
+            let mut whereabouts = self.whereabouts.lock();
+            if let Whereabouts::Queued { queue, event, .. } = &*whereabouts
+                && let Some(queue) = queue.upgrade()
+            {
+                let caller = Caller { call: Arc::clone(self), event: *event };
+                // A queue locks itself first and then this.
+                drop(whereabouts);
+                if queue.abandon(&caller) {
+                    return;
+                }
+                // It was taken out meanwhile.
+                continue;
+            }
+            let before = std::mem::replace(&mut *whereabouts, Whereabouts::Over);
+            if !matches!(before, Whereabouts::Over) {
+                self.left.store(LEFT, Ordering::Release);
+            }
+            drop(whereabouts);
+            if let Whereabouts::Running { worker, sequence } = before
+                && let Some(worker) = worker.upgrade()
+            {
+                worker.slot.abandon(sequence);
+            }
+            return;
+        }
+    }
+}
+
+impl Caller {
+    /// The event enters a queue. Called under the lock of its stage.
+    pub(crate) fn on_queued(&self, queue: Weak<dyn QueueOfCalls>, meta: &EventMetadata) {
+        let mut whereabouts = self.call.whereabouts.lock();
+        if !matches!(*whereabouts, Whereabouts::Over) {
+            *whereabouts = Whereabouts::Queued { queue, event: self.event, meta: *meta };
+        }
+    }
+
+    /// The event leaves its queue. Called under the lock of its stage.
+    pub(crate) fn on_removal(&self) {
+        let mut whereabouts = self.call.whereabouts.lock();
+        if matches!(*whereabouts, Whereabouts::Queued { event, .. } if event == self.event) {
+            *whereabouts = Whereabouts::Elsewhere;
+        }
+    }
+
+    /// The caller leaves while the event is queued: what the queue knows of the event, unless it is
+    /// queued no more. Called under the lock of its stage.
+    pub(crate) fn leave_queue(&self) -> Option<EventMetadata> {
+        let mut whereabouts = self.call.whereabouts.lock();
+        let Whereabouts::Queued { event, meta, .. } = *whereabouts else { return None };
+        if event != self.event {
+            return None;
+        }
+        *whereabouts = Whereabouts::Over;
+        self.call.left.store(event, Ordering::Release);
+        Some(meta)
+    }
+
+    /// The worker begins the event under this number. If the caller has left just now, the worker
+    /// is asked to end it.
+    pub(crate) fn on_begin(&self, worker: &Arc<Worker>, sequence: u64) {
+        let mut whereabouts = self.call.whereabouts.lock();
+        if !matches!(*whereabouts, Whereabouts::Over) {
+            let worker = Arc::downgrade(worker);
+            *whereabouts = Whereabouts::Running { worker, sequence };
+        } else if self.has_left() {
+            worker.slot.abandon(sequence);
+        }
+    }
+
+    /// Whether the caller has left without an answer.
+    pub(crate) fn has_left(&self) -> bool {
+        self.call.left.load(Ordering::Acquire) != WAITS
+    }
+
+    /// Whether it left while this event was queued, which is accounted for then.
+    pub(crate) fn left_queue(&self) -> bool {
+        self.call.left.load(Ordering::Acquire) == self.event
+    }
+}
+
+impl Clone for Caller {
+    /// For a clone of the event, which is another one.
+    fn clone(&self) -> Self {
+        self.call.caller()
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("has_left", &self.has_left()).finish_non_exhaustive()
+    }
+}
