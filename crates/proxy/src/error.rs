@@ -73,11 +73,9 @@ impl ProxyError {
     pub(crate) fn outcome(self) -> Outcome {
         match self {
             Self::Client(None) => Outcome::Abandoned,
-            Self::Client(Some(_))
-            | Self::Overdue
-            | Self::Overlong
-            | Self::Disk
-            | Self::Threads => Outcome::Terminated,
+            Self::Client(Some(_)) | Self::Overdue | Self::Overlong | Self::Disk | Self::Threads => {
+                Outcome::Terminated
+            }
             _ => Outcome::Failed,
         }
     }

@@ -74,7 +74,7 @@ pub use drain::DrainReport;
 pub use gate::{EnterError, Gate, GatePermit, RunError};
 pub use graph::{EdgeObservation, GlobalObservation, Graph, GraphError, GraphObservation, Node};
 pub use handler::{
-    Batch, BlockingHandler, Context, Handler, Shield, StageFn, blocking_fn, stage_fn,
+    Batch, BlockingHandler, Context, Handler, Shield, StageFn, TestContext, blocking_fn, stage_fn,
 };
 pub use inline::{Inline, InlineError};
 pub use observe::{

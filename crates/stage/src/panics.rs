@@ -35,3 +35,8 @@ impl fmt::Display for Panic {
         write!(f, "panicked: {}", self.0)
     }
 }
+
+/// What an error says; if that panics, what the panic says.
+pub(crate) fn shown(error: &impl fmt::Display) -> String {
+    contained(|| error.to_string()).unwrap_or_else(|panic| panic.to_string())
+}

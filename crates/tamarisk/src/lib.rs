@@ -62,7 +62,8 @@ pub use tamarisk_stage::{
     Percentiles, Permit, Phase, Predicate, Pressure, Profile, ReplaceError, Reply, Request,
     Reserve, RunError, Running, SendError, SenderObservation, ServiceProfile, SharedProcessors,
     Shield, Signal, Signals, Sink, Stage, StageBuilder, StageClasses, StageFn, StageObservation,
-    Terminated, TimeHistogram, Timer, TimerError, Timers, TrySink, blocking_fn, stage_fn,
+    Terminated, TestContext, TimeHistogram, Timer, TimerError, Timers, TrySink, blocking_fn,
+    stage_fn,
 };
 
 #[cfg(feature = "axum")]

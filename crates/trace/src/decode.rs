@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tamarisk_control::{
     Arrival, Backlog, CLASSES_MAX, Change, Class, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Ending, Finished, Moved, Order, Priority, Ratio, Reason, Rejection, Target, Timestamp, Waiting, Weight,
+    Ending, Finished, Moved, Order, Priority, Ratio, Reason, Rejection, Target, Timestamp, Waiting,
+    Weight,
 };
 
 use crate::encode::{COMMON, ENDINGS};

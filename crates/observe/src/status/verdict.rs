@@ -343,7 +343,15 @@ mod tests {
     }
 
     fn recently(offered: u64, completed: u64, rejected: u64, failed: u64) -> Option<Recent> {
-        Some(Recent { seconds: 10.0, offered, completed, rejected, failed, terminated: 0, abandoned: 0 })
+        Some(Recent {
+            seconds: 10.0,
+            offered,
+            completed,
+            rejected,
+            failed,
+            terminated: 0,
+            abandoned: 0,
+        })
     }
 
     fn check(condition: Condition<'_>, level: Level, text: &str) {
@@ -429,7 +437,8 @@ mod tests {
 
     #[test]
     fn clients_leave() {
-        let recent = recently(100, 80, 0, 0).map(|recent| Recent { terminated: 5, abandoned: 15, ..recent });
+        let recent =
+            recently(100, 80, 0, 0).map(|recent| Recent { terminated: 5, abandoned: 15, ..recent });
         let text = "Unfinished: 20 % of the requests in the last 10 s ended before their answer, \
                     because their client left or their time was over.";
         check(Condition { recent, ..healthy() }, Level::Warn, text);

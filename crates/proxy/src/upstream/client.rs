@@ -327,7 +327,11 @@ impl Drop for Exchange<'_> {
         runtime.spawn(async move {
             let _ = timeout(time, connection.outlast()).await;
             drop(connection);
-            if is_overdue { permit.terminate() } else { permit.outlast() }
+            if is_overdue {
+                permit.terminate()
+            } else {
+                permit.outlast()
+            }
             drop(counted);
         });
     }

@@ -159,4 +159,12 @@ pub enum BuildError {
         /// The error of the operating system.
         reason: String,
     },
+    /// The factory failed that makes its handlers.
+    #[error("stage {stage:?} has no handler: {reason}")]
+    Handler {
+        /// The stage.
+        stage: String,
+        /// The error of the factory.
+        reason: String,
+    },
 }

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
@@ -19,7 +20,16 @@ pub(super) struct Call {
     left: AtomicU64,
     /// How many events have carried the reply.
     events: AtomicU64,
-    whereabouts: Mutex<Whereabouts>,
+    state: Mutex<CallState>,
+}
+
+#[derive(Default)]
+struct CallState {
+    whereabouts: Whereabouts,
+    /// The stage that the request was passed on to; none while it is where its caller sent it.
+    stage: Option<Arc<str>>,
+    /// Of the caller, while it waits.
+    waker: Option<Waker>,
 }
 
 const WAITS: u64 = 0;
@@ -37,6 +47,8 @@ enum Whereabouts {
     Running { worker: Weak<Worker>, sequence: u64 },
     /// Answered, or its caller has left.
     Over,
+    /// The caller has been told that it is overdue, though its handler goes on.
+    Overdue,
 }
 
 /// A queue whose events may have callers.
@@ -60,31 +72,65 @@ impl Call {
     }
 
     /// The reply is sent, or dropped: what the handler does from now on is not for the caller.
-    pub(super) fn answer(&self) {
-        *self.whereabouts.lock() = Whereabouts::Over;
+    /// `false` if that does not wait any more.
+    pub(super) fn answer(&self) -> bool {
+        let whereabouts = &mut self.state.lock().whereabouts;
+        let waits = !whereabouts.is_over();
+        if waits {
+            *whereabouts = Whereabouts::Over;
+        }
+        waits
+    }
+
+    /// The request is passed on to another stage.
+    pub(super) fn pass_on(&self, stage: &Arc<str>) {
+        self.state.lock().stage = Some(Arc::clone(stage));
+    }
+
+    /// The stage that the request was passed on to last.
+    pub(super) fn stage(&self) -> Option<Arc<str>> {
+        self.state.lock().stage.clone()
+    }
+
+    /// Ready when the caller is told that its request is overdue.
+    pub(super) fn poll_overdue(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.state.lock();
+        if matches!(state.whereabouts, Whereabouts::Overdue) {
+            return Poll::Ready(());
+        }
+        let before = match &state.waker {
+            Some(waker) if waker.will_wake(cx.waker()) => None,
+            _ => state.waker.replace(cx.waker().clone()),
+        };
+        drop(state);
+        // With a waker may go the task that it would have woken.
+        drop(before);
+        Poll::Pending
     }
 
     /// The caller leaves, if it has no answer.
     pub(super) fn leave(self: &Arc<Self>) {
         loop {
-            let mut whereabouts = self.whereabouts.lock();
-            if let Whereabouts::Queued { queue, event, .. } = &*whereabouts
+            let mut state = self.state.lock();
+            if let Whereabouts::Queued { queue, event, .. } = &state.whereabouts
                 && let Some(queue) = queue.upgrade()
             {
                 let caller = Caller { call: Arc::clone(self), event: *event };
                 // A queue locks itself first and then this.
-                drop(whereabouts);
+                drop(state);
                 if queue.abandon(&caller) {
                     return;
                 }
                 // It was taken out meanwhile.
                 continue;
             }
-            let before = std::mem::replace(&mut *whereabouts, Whereabouts::Over);
-            if !matches!(before, Whereabouts::Over) {
+            let waker = state.waker.take();
+            let before = std::mem::replace(&mut state.whereabouts, Whereabouts::Over);
+            if !before.is_over() {
                 self.left.store(LEFT, Ordering::Release);
             }
-            drop(whereabouts);
+            drop(state);
+            drop(waker);
             if let Whereabouts::Running { worker, sequence } = before
                 && let Some(worker) = worker.upgrade()
             {
@@ -95,18 +141,25 @@ impl Call {
     }
 }
 
+impl Whereabouts {
+    /// Whether the caller does not wait any more.
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Over | Self::Overdue)
+    }
+}
+
 impl Caller {
     /// The event enters a queue. Called under the lock of its stage.
     pub(crate) fn on_queued(&self, queue: Weak<dyn QueueOfCalls>, meta: &EventMetadata) {
-        let mut whereabouts = self.call.whereabouts.lock();
-        if !matches!(*whereabouts, Whereabouts::Over) {
+        let whereabouts = &mut self.call.state.lock().whereabouts;
+        if !whereabouts.is_over() {
             *whereabouts = Whereabouts::Queued { queue, event: self.event, meta: *meta };
         }
     }
 
     /// The event leaves its queue. Called under the lock of its stage.
     pub(crate) fn on_removal(&self) {
-        let mut whereabouts = self.call.whereabouts.lock();
+        let whereabouts = &mut self.call.state.lock().whereabouts;
         if matches!(*whereabouts, Whereabouts::Queued { event, .. } if event == self.event) {
             *whereabouts = Whereabouts::Elsewhere;
         }
@@ -115,7 +168,7 @@ impl Caller {
     /// The caller leaves while the event is queued: what the queue knows of the event, unless it is
     /// queued no more. Called under the lock of its stage.
     pub(crate) fn leave_queue(&self) -> Option<EventMetadata> {
-        let mut whereabouts = self.call.whereabouts.lock();
+        let whereabouts = &mut self.call.state.lock().whereabouts;
         let Whereabouts::Queued { event, meta, .. } = *whereabouts else { return None };
         if event != self.event {
             return None;
@@ -128,13 +181,29 @@ impl Caller {
     /// The worker begins the event under this number. If the caller has left just now, the worker
     /// is asked to end it.
     pub(crate) fn on_begin(&self, worker: &Arc<Worker>, sequence: u64) {
-        let mut whereabouts = self.call.whereabouts.lock();
-        if !matches!(*whereabouts, Whereabouts::Over) {
+        let whereabouts = &mut self.call.state.lock().whereabouts;
+        if !whereabouts.is_over() {
             let worker = Arc::downgrade(worker);
             *whereabouts = Whereabouts::Running { worker, sequence };
         } else if self.has_left() {
             worker.slot.abandon(sequence);
         }
+    }
+
+    /// The event that the worker runs under this number is overdue, whatever its handler does: the
+    /// caller is told so. `false` if it does not wait for that event any more.
+    pub(crate) fn end_overdue(&self, worker: &Worker, sequence: u64) -> bool {
+        let mut state = self.call.state.lock();
+        let runs = matches!(&state.whereabouts, Whereabouts::Running { worker: runs, sequence: of }
+            if *of == sequence && std::ptr::eq(runs.as_ptr(), worker));
+        if !runs {
+            return false;
+        }
+        state.whereabouts = Whereabouts::Overdue;
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+        true
     }
 
     /// Whether the caller has left without an answer.

@@ -9,7 +9,10 @@ mod error;
 mod unanswered;
 
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use tokio::sync::oneshot;
 
@@ -19,7 +22,7 @@ pub(crate) use error::Cause;
 pub use error::{BoxError, CallError};
 use unanswered::{AnswerError, error_of_dropped_reply};
 pub(crate) use unanswered::{
-    destroy_returned, note_terminated, take_unanswered, watch_replies, with_cause,
+    destroy_returned, destroy_with, note_terminated, take_unanswered, watch_replies, with_cause,
 };
 
 /// An event of type `Q` whose sender waits for an `R`.
@@ -34,10 +37,8 @@ pub struct Request<Q, R> {
 /// Answers the caller of a request. Dropped unanswered, it sends the error that the handler
 /// returns, or else [`CallError::Unanswered`], and the event counts as failed.
 pub struct Reply<R> {
-    answer: Option<oneshot::Sender<Result<R, Unanswered>>>,
+    answer: Option<oneshot::Sender<Result<R, AnswerError>>>,
     call: Arc<Call>,
-    /// The stage that the request was passed on to; none while it is where its caller sent it.
-    stage: Option<Arc<str>>,
 }
 
 impl<R> Reply<R> {
@@ -45,7 +46,7 @@ impl<R> Reply<R> {
         let (sender, receiver) = oneshot::channel();
         let call = Arc::<Call>::default();
         let answer = Answer { receiver, call: Arc::clone(&call) };
-        (Self { answer: Some(sender), call, stage: None }, answer)
+        (Self { answer: Some(sender), call }, answer)
     }
 
     /// Answers the caller; gives the answer back if the caller has left.
@@ -54,7 +55,9 @@ impl<R> Reply<R> {
     /// The answer, if the caller has left.
     pub fn send(mut self, answer: R) -> Result<(), R> {
         let Some(sender) = self.answer.take() else { return Err(answer) };
-        self.call.answer();
+        if !self.call.answer() {
+            return Err(answer);
+        }
         sender.send(Ok(answer)).map_err(|unsent| match unsent {
             Ok(answer) => answer,
             Err(_) => unreachable!("an answer was sent, not an error"),
@@ -79,8 +82,8 @@ impl<R> Reply<R> {
     }
 
     /// The same reply, passed on to another stage.
-    pub(crate) fn passed_on(mut self, stage: &Arc<str>) -> Self {
-        self.stage = Some(Arc::clone(stage));
+    pub(crate) fn passed_on(self, stage: &Arc<str>) -> Self {
+        self.call.pass_on(stage);
         self
     }
 
@@ -91,9 +94,11 @@ impl<R> Reply<R> {
 
     fn end(&mut self, error: impl FnOnce() -> AnswerError) {
         let Some(sender) = self.answer.take() else { return };
-        self.call.answer();
-        // An error means that the caller has left.
-        let _ = sender.send(Err(Unanswered { stage: self.stage.take(), error: error() }));
+        let error = error();
+        if self.call.answer() {
+            // An error means that the caller has left.
+            let _ = sender.send(Err(error));
+        }
     }
 }
 
@@ -111,29 +116,23 @@ impl<R> fmt::Debug for Reply<R> {
 
 /// Where the answer to a request will be. To drop it before that is to leave.
 pub(crate) struct Answer<R> {
-    receiver: oneshot::Receiver<Result<R, Unanswered>>,
+    receiver: oneshot::Receiver<Result<R, AnswerError>>,
     call: Arc<Call>,
-}
-
-/// What a reply that has no answer sends instead.
-#[derive(Debug)]
-struct Unanswered {
-    stage: Option<Arc<str>>,
-    error: AnswerError,
 }
 
 impl<R> Answer<R> {
     pub(crate) async fn get(mut self) -> Result<R, CallError> {
-        let Unanswered { stage, error } = match (&mut self.receiver).await {
+        let call = Arc::clone(&self.call);
+        let received = poll_fn(|cx| match Pin::new(&mut self.receiver).poll(cx) {
+            Poll::Ready(received) => Poll::Ready(received.map_err(|_| CallError::Closed)),
+            Poll::Pending => call.poll_overdue(cx).map(|()| Err(CallError::Terminated)),
+        });
+        let error = match received.await {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(unanswered)) => unanswered,
-            Err(_) => return Err(CallError::Closed),
+            Ok(Err(AnswerError::Known(error))) | Err(error) => error,
+            Ok(Err(AnswerError::Pending(error))) => error.await.unwrap_or(CallError::Unanswered),
         };
-        let error = match error {
-            AnswerError::Known(error) => error,
-            AnswerError::Pending(error) => error.await.unwrap_or(CallError::Unanswered),
-        };
-        Err(match stage {
+        Err(match self.call.stage() {
             Some(stage) => error.further(&stage),
             None => error,
         })

@@ -71,15 +71,20 @@ pub(crate) fn with_cause(cause: Cause, destroy: impl FnOnce()) {
 
 /// Destroys the error that a handler returned; callers of replies in it get that error.
 pub(crate) fn destroy_returned(error: BoxError) {
+    destroy_with(CallError::returned(&error), error);
+}
+
+/// Destroys this; callers of replies in it get `error`.
+pub(crate) fn destroy_with<T>(error: CallError, destroyed: T) {
     struct RestoreReturned(Option<CallError>);
     impl Drop for RestoreReturned {
         fn drop(&mut self) {
             RETURNED.set(self.0.take());
         }
     }
-    let _restore = RestoreReturned(RETURNED.replace(Some(CallError::returned(&error))));
+    let _restore = RestoreReturned(RETURNED.replace(Some(error)));
     // Destructors are the user's code.
-    let _ = contained(|| drop(error));
+    let _ = contained(|| drop(destroyed));
 }
 
 /// Runs a handler; returns the callers whose replies it has dropped since

@@ -44,7 +44,7 @@ pub(crate) use governor::{Governed, TICK, spawn_governor};
 use in_service::InService;
 pub(crate) use in_service::ServiceSlot;
 pub(crate) use item::{DiscardReason, Item, Removal, discard};
-pub(crate) use payload::{Payload, destroy};
+pub(crate) use payload::Payload;
 pub use replacement::ReplaceError;
 use resources::Resources;
 pub(crate) use settings::SharedSettings;

@@ -23,7 +23,7 @@ impl<E> Payload<E> {
 }
 
 /// Drops an event; a panic of its destructor is contained.
-pub(crate) fn destroy<E>(event: E, cause: Cause) {
+fn destroy<E>(event: E, cause: Cause) {
     // The panic has been reported by its hook; there is nothing to add.
     let _ = contained(|| with_cause(cause, || drop(event)));
 }

@@ -113,13 +113,15 @@ impl<E: Send + 'static> Node<E> {
     /// Has its events handled by tasks of the async runtime, once the graph starts. A stage that runs
     /// already keeps its handler: see [`Graph::replace`](super::Graph::replace).
     pub fn tasks<H: Handler<E>>(&self, factory: impl Fn() -> H + Send + Sync + 'static) {
-        *self.0.attached.lock() = Some(Box::new(|unstarted| unstarted.with_tasks(factory)));
+        *self.0.attached.lock() =
+            Some(Box::new(|unstarted| unstarted.with_tasks(move || Ok(factory()))));
     }
 
     /// Has its events handled on threads of their own, once the graph starts; as
     /// [`tasks`](Self::tasks) otherwise.
     pub fn threads<H: BlockingHandler<E>>(&self, factory: impl Fn() -> H + Send + Sync + 'static) {
-        *self.0.attached.lock() = Some(Box::new(|unstarted| unstarted.with_threads(factory)));
+        *self.0.attached.lock() =
+            Some(Box::new(|unstarted| unstarted.with_threads(move || Ok(factory()))));
     }
 
     /// Its name.

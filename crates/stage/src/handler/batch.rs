@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tamarisk_control::Timestamp;
 
 use super::Context;
-use crate::call::{Cause, take_unanswered};
-use crate::core::{Begun, Core, DiscardReason, Ended, Payload, destroy};
+use crate::call::{CallError, destroy_with, take_unanswered};
+use crate::core::{Begun, Core, DiscardReason, Ended, Payload};
 use crate::observe::Outcome;
 use crate::queue::{EventMetadata, PartitionLease, Queued};
 use crate::sink::Envelope;
@@ -56,17 +56,19 @@ impl<E: Send + 'static> Batch<E> {
         };
         self.started = now;
         self.begun.push(Begun::one(&meta));
-        self.sequence = self.worker.begin(&meta, self.core.settings.end(&meta, now));
+        let end = self.core.settings.end(&meta, now);
+        self.sequence = self.worker.begin(&meta, end);
         if let Some(caller) = caller {
             caller.on_begin(&self.worker, self.sequence);
+            self.worker.attend(self.sequence, caller, end);
         }
         Some((event, Context::new(&self.worker, meta, self.sequence)))
     }
 
     /// All events that are left, begun together and ended together: the way to
     /// work on many at the cost of one. What is sent on keeps class, deadline and
-    /// flow. They are overdue when the last of them is, and once begun they go on also when
-    /// their callers leave.
+    /// flow. They are overdue when the last of them is. Once begun they go on also when
+    /// their callers leave, and callers of blocking handlers are answered when these are done.
     pub fn drain(&mut self) -> impl Iterator<Item = Envelope<E>> + '_ {
         let now = self.core.clock.now();
         self.book(now, Outcome::Completed);
@@ -163,10 +165,13 @@ impl<E: Send + 'static> Batch<E> {
 
     fn book(&mut self, now: Timestamp, outcome: Outcome) {
         let unanswered = take_unanswered() | self.worker.take_unanswered();
+        let told_overdue = self.worker.end_attended();
         if self.begun.is_empty() {
             return;
         }
         let outcome = match outcome {
+            // Whatever it came to then.
+            _ if told_overdue => Outcome::Terminated,
             Outcome::Completed if unanswered => Outcome::Failed,
             outcome => outcome,
         };
@@ -179,9 +184,9 @@ impl<E: Send + 'static> Batch<E> {
     }
 
     /// The next event fails without having been handled.
-    pub(crate) fn fail_next(&mut self, cause: Cause) {
+    pub(crate) fn fail_next(&mut self, error: CallError) {
         if let Some((event, _)) = self.next() {
-            destroy(event, cause);
+            destroy_with(error, event);
             self.conclude(Outcome::Failed);
         }
     }

@@ -3,6 +3,7 @@
 mod batch;
 mod context;
 mod functions;
+mod test_context;
 
 use std::future::Future;
 
@@ -12,6 +13,7 @@ pub use batch::Batch;
 pub use context::{Context, Shield};
 pub(crate) use functions::{AnswerFn, EventFn};
 pub use functions::{StageFn, blocking_fn, stage_fn};
+pub use test_context::TestContext;
 
 /// Events that a worker takes at once where they are handled in batches: enough to share the cost
 /// of a lock and a wake-up, few enough that one worker does not hoard a queue.
@@ -24,7 +26,8 @@ const DEFAULT_BATCH: u32 = 32;
 /// queues or settings.
 ///
 /// At an await the event that runs may be terminated: the future returned by
-/// [`handle`](Self::handle) is then dropped, and called anew for the rest of the batch.
+/// [`handle`](Self::handle) is then dropped, and called anew for the rest of the batch. It is when it
+/// is overdue, and when its caller has left.
 /// What must not be torn by that is held behind [`Context::shield`].
 pub trait Handler<E: Send + 'static>: Send + 'static {
     /// Events that a worker takes at once, unless its stage states it: 32. What hands each to a
@@ -48,7 +51,10 @@ pub trait Handler<E: Send + 'static>: Send + 'static {
 /// Blocking or CPU-bound work on the events of a stage that runs on `threads`.
 ///
 /// As [`Handler`], but an event is terminated only where the handler asks
-/// [`Context::checkpoint`] whether it should be.
+/// [`Context::checkpoint`] whether it should be. The caller of an event that is overdue gets
+/// [`CallError::Terminated`](crate::CallError::Terminated) at once, whatever the handler does, also
+/// within a [shield](Context::shield). The event counts as running, and its thread as busy, until the
+/// handler is done with it, and as terminated then.
 pub trait BlockingHandler<E: Send + 'static>: Send + 'static {
     /// Events that a worker takes at once, unless its stage states it: 32. What hands each to a
     /// function that may take long takes 1.

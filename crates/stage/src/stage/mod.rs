@@ -16,7 +16,7 @@ use crate::handler::{BlockingHandler, Handler};
 use crate::observe::StageObservation;
 use crate::sink::{Endpoint, Entry, Sink, TrySink};
 use crate::termination::EventId;
-use crate::workers::{Running, WorkerPool};
+use crate::workers::{Running, WorkerPool, watch};
 
 pub use crate::core::ReplaceError;
 use start::StageFrame;
@@ -54,6 +54,8 @@ impl<E: Send + 'static> Stage<E> {
         let stage = Self { parts: Arc::new(StageParts { frame, pool: Mutex::new(pool) }), sink };
         let governed: Weak<StageParts<E>> = Arc::downgrade(&stage.parts);
         spawn_governor(&runtime, governed);
+        let StageFrame { registry, endpoint, .. } = &stage.parts.frame;
+        runtime.spawn(watch(Arc::clone(registry), endpoint.core.clock.clone()));
         let pool = stage.parts.pool.lock();
         pool.install();
         // If not all can start, dropping the stage ends those that did.
@@ -132,7 +134,7 @@ impl<E: Send + 'static> Stage<E> {
         &self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
-        self.replace(|batch| self.parts.frame.tasks(batch, factory))
+        self.replace(|batch| self.parts.frame.tasks(batch, move || Ok(factory())))
     }
 
     /// Replaces the handlers by ones that run on threads; see
@@ -144,7 +146,7 @@ impl<E: Send + 'static> Stage<E> {
         &self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
-        self.replace(|batch| self.parts.frame.threads(batch, factory))
+        self.replace(|batch| self.parts.frame.threads(batch, move || Ok(factory())))
     }
 
     /// As many workers as there should be, of the pool that `make` makes with the

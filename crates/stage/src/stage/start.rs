@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use super::Stage;
 use crate::builder::{BuildError, GATE_LAW, PoolDescription, StageBuilder, WorkerKind};
 use crate::call::{BoxError, Request};
 use crate::core::Core;
 use crate::handler::{AnswerFn, BlockingHandler, Context, EventFn, Handler};
+use crate::panics::{contained, shown};
 use crate::processors::AwaitsTurn;
 use crate::sink::Endpoint;
 use crate::workers::{WorkerPool, WorkerRegistry};
@@ -109,7 +112,56 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        UnstartedStage::new(self)?.with_tasks(factory)
+        UnstartedStage::new(self)?.with_tasks(move || Ok(factory()))
+    }
+
+    /// The same with a factory that can fail. The first handler is made at once, and if that fails,
+    /// so does this. Where a later one cannot be made (another worker starts, or one is replaced after
+    /// a panic), its worker tries again every second, for one event, which fails if that does: with
+    /// the factory's error, which [`StageObservation`](crate::StageObservation) shows, too. Other
+    /// workers go on.
+    ///
+    /// # Errors
+    /// [`BuildError`] if it could not work as described; [`BuildError::Handler`] with the error of
+    /// the factory.
+    ///
+    /// # Examples
+    /// ```
+    /// use tamarisk_stage::{Batch, BoxError, Handler, Request, Stage};
+    ///
+    /// struct Lookup(std::collections::HashMap<String, u16>);
+    ///
+    /// impl Handler<Request<String, u16>> for Lookup {
+    ///     async fn handle(&mut self, batch: &mut Batch<Request<String, u16>>) -> Result<(), BoxError> {
+    ///         while let Some((Request { body, reply }, _)) = batch.next() {
+    ///             let _ = reply.send(*self.0.get(&body).ok_or("no such service")?);
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let read = || {
+    ///     let port = "25".parse()?; // as from a file
+    ///     Ok(Lookup([("smtp".to_owned(), port)].into()))
+    /// };
+    /// let stage = Stage::builder("lookup").try_tasks(read)?;
+    /// assert_eq!(stage.call("smtp".to_owned()).await?, 25);
+    ///
+    /// let broken = Stage::builder("lookup").try_tasks(|| Err::<Lookup, _>("no such file".into()));
+    /// let error = broken.err().ok_or("it has no handler")?;
+    /// assert_eq!(error.to_string(), "stage \"lookup\" has no handler: no such file");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_tasks<E: Send + 'static, H: Handler<E>>(
+        self,
+        factory: impl Fn() -> Result<H, BoxError> + Send + Sync + 'static,
+    ) -> Result<Stage<E>, BuildError> {
+        let unstarted = UnstartedStage::new(self)?;
+        let factory = unstarted.tried(factory)?;
+        unstarted.with_tasks(factory)
     }
 
     /// The same on threads.
@@ -120,7 +172,20 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        UnstartedStage::new(self)?.with_threads(factory)
+        UnstartedStage::new(self)?.with_threads(move || Ok(factory()))
+    }
+
+    /// The same with a factory that can fail; see [`try_tasks`](Self::try_tasks).
+    ///
+    /// # Errors
+    /// Those of [`try_tasks`](Self::try_tasks).
+    pub fn try_threads<E: Send + 'static, H: BlockingHandler<E>>(
+        self,
+        factory: impl Fn() -> Result<H, BoxError> + Send + Sync + 'static,
+    ) -> Result<Stage<E>, BuildError> {
+        let unstarted = UnstartedStage::new(self)?;
+        let factory = unstarted.tried(factory)?;
+        unstarted.with_threads(factory)
     }
 }
 
@@ -159,9 +224,27 @@ impl<E: Send + 'static> UnstartedStage<E> {
         &self.frame.endpoint
     }
 
+    /// The factory, after it has made its first handler.
+    fn tried<H: Send + 'static>(
+        &self,
+        factory: impl Fn() -> Result<H, BoxError> + Send + Sync + 'static,
+    ) -> Result<impl Fn() -> Result<H, BoxError> + Send + Sync + 'static, BuildError> {
+        let _runtime = self.frame.runtime.enter();
+        let fails = |reason| {
+            let stage = self.frame.endpoint.core.name.to_string();
+            BuildError::Handler { stage, reason }
+        };
+        let first = contained(&factory).map_err(|panic| fails(panic.to_string()))?;
+        let first = Mutex::new(Some(first.map_err(|error| fails(shown(&error)))?));
+        Ok(move || {
+            let first = first.lock().take();
+            first.map_or_else(&factory, Ok)
+        })
+    }
+
     pub(crate) fn with_tasks<H: Handler<E>>(
         self,
-        factory: impl Fn() -> H + Send + Sync + 'static,
+        factory: impl Fn() -> Result<H, BoxError> + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
         let config = self.pool.settle(WorkerKind::Tasks, H::batch());
         let pool = self.frame.tasks(config.batch, factory);
@@ -170,7 +253,7 @@ impl<E: Send + 'static> UnstartedStage<E> {
 
     pub(crate) fn with_threads<H: BlockingHandler<E>>(
         self,
-        factory: impl Fn() -> H + Send + Sync + 'static,
+        factory: impl Fn() -> Result<H, BoxError> + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
         let config = self.pool.settle(WorkerKind::Threads, H::batch());
         let pool = self.frame.threads(config.batch, factory);
@@ -182,7 +265,7 @@ impl<E: Send + 'static> StageFrame<E> {
     pub(super) fn tasks<H: Handler<E>>(
         &self,
         batch: u32,
-        factory: impl Fn() -> H + Send + Sync + 'static,
+        factory: impl Fn() -> Result<H, BoxError> + Send + Sync + 'static,
     ) -> Arc<WorkerPool<E>> {
         let (core, registry) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.registry));
         WorkerPool::of_tasks(core, registry, batch, self.runtime.clone(), factory)
@@ -191,7 +274,7 @@ impl<E: Send + 'static> StageFrame<E> {
     pub(super) fn threads<H: BlockingHandler<E>>(
         &self,
         batch: u32,
-        factory: impl Fn() -> H + Send + Sync + 'static,
+        factory: impl Fn() -> Result<H, BoxError> + Send + Sync + 'static,
     ) -> Arc<WorkerPool<E>> {
         let (core, registry) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.registry));
         WorkerPool::of_threads(core, registry, batch, self.runtime.clone(), factory)

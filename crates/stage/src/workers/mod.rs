@@ -1,6 +1,7 @@
 //! The workers of a stage: how many there are, and how each serves the queue.
 
 mod handler_slot;
+mod overdue;
 mod registry;
 mod size;
 mod task_worker;
@@ -11,13 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::builder::BuildError;
-use crate::call::{BoxError, Cause, destroy_returned};
+use crate::call::{BoxError, CallError, destroy_returned};
 use crate::core::{Core, Payload};
 use crate::handler::{Batch, BlockingHandler, Handler};
 use crate::observe::Outcome;
-use crate::panics::{Panic, contained};
+use crate::panics::{Panic, shown};
 use crate::termination::Terminated;
 
+pub(crate) use overdue::watch;
 pub(crate) use registry::WorkerRegistry;
 use size::PoolSize;
 pub use worker::Running;
@@ -39,6 +41,9 @@ pub(crate) struct WorkerPool<E: Send + 'static> {
     start: Arc<Start<E>>,
 }
 
+/// Where workers run that block.
+const THREADS: &str = "threads";
+
 /// Starts one worker.
 type Start<E> = dyn Fn(PoolWorker<E>) -> Result<(), BuildError> + Send + Sync;
 
@@ -53,7 +58,7 @@ impl<E: Send + 'static> WorkerPool<E> {
         registry: Arc<WorkerRegistry>,
         batch: u32,
         runtime: tokio::runtime::Handle,
-        factory: impl Fn() -> H + Send + Sync + 'static,
+        factory: impl Fn() -> Result<H, BoxError> + Send + Sync + 'static,
     ) -> Arc<Self> {
         let factory = Arc::new(factory);
         Self::new(core, registry, batch, "tasks", move |this| {
@@ -68,10 +73,10 @@ impl<E: Send + 'static> WorkerPool<E> {
         registry: Arc<WorkerRegistry>,
         batch: u32,
         runtime: tokio::runtime::Handle,
-        factory: impl Fn() -> H + Send + Sync + 'static,
+        factory: impl Fn() -> Result<H, BoxError> + Send + Sync + 'static,
     ) -> Arc<Self> {
         let factory = Arc::new(factory);
-        Self::new(core, registry, batch, "threads", move |this| {
+        Self::new(core, registry, batch, THREADS, move |this| {
             let stage = this.pool.core.name.to_string();
             let (factory, runtime) = (Arc::clone(&factory), runtime.clone());
             std::thread::Builder::new()
@@ -179,7 +184,9 @@ impl<E: Send + 'static> PoolWorker<E> {
     fn new(pool: Arc<WorkerPool<E>>) -> Self {
         let observed: Arc<dyn StageView> = Arc::clone(&pool.core) as _;
         let id = NEXT_WORKER.fetch_add(1, Ordering::Relaxed);
-        let worker = Arc::new(Worker::new(id, observed));
+        let blocks = pool.runs == THREADS;
+        let schedule = blocks.then(|| Arc::clone(&pool.registry.schedule));
+        let worker = Arc::new(Worker::new(id, observed, schedule));
         pool.registry.register(Arc::clone(&worker));
         Self { pool, worker, retired: false }
     }
@@ -188,14 +195,14 @@ impl<E: Send + 'static> PoolWorker<E> {
         Batch::new(Arc::clone(&self.pool.core), Arc::clone(&self.worker))
     }
 
-    /// Waits for events; `false` when the worker is to end.
-    async fn fill(&mut self, batch: &mut Batch<E>) -> bool {
+    /// Waits for events, `most` of them; `false` when the worker is to end.
+    async fn fill(&mut self, batch: &mut Batch<E>, most: u32) -> bool {
         let Self { pool, retired, .. } = self;
         let retires = || {
             *retired = *retired || pool.size.try_retire();
             *retired
         };
-        batch.fill(|| pool.batch() as usize, retires).await
+        batch.fill(|| pool.batch().min(most) as usize, retires).await
     }
 }
 
@@ -224,8 +231,7 @@ fn record_end<E: Send + 'static>(batch: &mut Batch<E>, end: HandlerEnd, offered:
         HandlerEnd::Terminated => Outcome::Terminated,
         HandlerEnd::Returned(Err(error)) if error.is::<Terminated>() => Outcome::Terminated,
         HandlerEnd::Returned(Err(error)) => {
-            let shown = contained(|| error.to_string());
-            batch.core().note_failure(shown.unwrap_or_else(|panic| panic.to_string()));
+            batch.core().note_failure(shown(&error));
             destroy_returned(error);
             Outcome::Failed
         }
@@ -238,7 +244,7 @@ fn record_end<E: Send + 'static>(batch: &mut Batch<E>, end: HandlerEnd, offered:
     // A handler that took nothing would be offered the same events indefinitely:
     // the first of them fails in its stead.
     if batch.len() == offered {
-        batch.fail_next(if good { Cause::Unanswered } else { Cause::Panicked });
+        batch.fail_next(if good { CallError::Unanswered } else { CallError::Panicked });
     }
     good
 }

@@ -6,29 +6,38 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tamarisk_control::Timestamp;
 
+use super::overdue::Schedule;
 use super::{Running, Worker};
 use crate::termination::EventId;
 
 #[derive(Default)]
-pub(crate) struct WorkerRegistry(Mutex<Vec<Arc<Worker>>>);
+pub(crate) struct WorkerRegistry {
+    workers: Mutex<Vec<Arc<Worker>>>,
+    /// Of the watch over blocking ones.
+    pub(super) schedule: Arc<Schedule>,
+}
 
 impl WorkerRegistry {
     pub(super) fn register(&self, worker: Arc<Worker>) {
-        self.0.lock().push(worker);
+        self.workers.lock().push(worker);
     }
 
     pub(super) fn remove(&self, worker: &Worker) {
-        self.0.lock().retain(|other| other.id != worker.id);
+        self.workers.lock().retain(|other| other.id != worker.id);
+    }
+
+    pub(super) fn workers(&self) -> Vec<Arc<Worker>> {
+        self.workers.lock().clone()
     }
 
     /// The events that run now.
     pub(crate) fn running(&self, now: Timestamp) -> Vec<Running> {
-        self.0.lock().iter().filter_map(|worker| worker.running(now)).collect()
+        self.workers.lock().iter().filter_map(|worker| worker.running(now)).collect()
     }
 
     /// Asks the event to end; `false` if it does not run here any more.
     pub(crate) fn terminate(&self, event: EventId) -> bool {
-        let workers = self.0.lock();
+        let workers = self.workers.lock();
         let worker = workers.iter().find(|worker| worker.id == event.worker);
         worker.is_some_and(|worker| worker.slot.request(event.sequence))
     }
@@ -36,8 +45,9 @@ impl WorkerRegistry {
     /// Asks every worker of a closed stage to end what it runs, and to begin
     /// nothing else.
     pub(crate) fn stop_all(&self) {
-        for worker in self.0.lock().iter() {
+        for worker in self.workers.lock().iter() {
             worker.slot.stop();
         }
+        self.schedule.close();
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Sleep;
 
 use super::handler_slot::HandlerSlot;
 use super::{HandlerEnd, PoolWorker, Worker, record_end};
-use crate::call::{CallError, Cause, watch_replies, with_cause};
+use crate::call::{BoxError, CallError, Cause, watch_replies, with_cause};
 use crate::handler::{Batch, Handler};
 use crate::panics::{Panic, contained};
 
@@ -18,14 +18,21 @@ pub(super) async fn serve<E, H, F>(mut this: PoolWorker<E>, factory: Arc<F>)
 where
     E: Send + 'static,
     H: Handler<E>,
-    F: Fn() -> H + Send + Sync,
+    F: Fn() -> Result<H, BoxError> + Send + Sync,
 {
     let mut batch = this.batch();
     let mut slot = HandlerSlot::new(&*factory, &batch);
     let worker = Arc::clone(&this.worker);
     let mut timer =
         DeadlineTimer { worker: &worker, clock: this.pool.core.clock.clone(), set: None };
-    while this.fill(&mut batch).await {
+    loop {
+        let (wait, most) = slot.pace();
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        if !this.fill(&mut batch, most).await {
+            return;
+        }
         while !batch.is_empty() {
             let offered = batch.len();
             let Some(handler) = slot.handler(&mut batch) else { continue };

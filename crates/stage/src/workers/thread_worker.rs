@@ -4,7 +4,7 @@ use futures_executor::block_on;
 
 use super::handler_slot::HandlerSlot;
 use super::{HandlerEnd, PoolWorker, record_end};
-use crate::call::{CallError, watch_replies};
+use crate::call::{BoxError, CallError, watch_replies};
 use crate::handler::BlockingHandler;
 use crate::panics::contained;
 
@@ -12,11 +12,16 @@ pub(super) fn serve<E, H, F>(mut this: PoolWorker<E>, factory: &F)
 where
     E: Send + 'static,
     H: BlockingHandler<E>,
-    F: Fn() -> H,
+    F: Fn() -> Result<H, BoxError>,
 {
     let mut batch = this.batch();
     let mut slot = HandlerSlot::new(factory, &batch);
-    while block_on(this.fill(&mut batch)) {
+    loop {
+        let (wait, most) = slot.pace();
+        std::thread::sleep(wait);
+        if !block_on(this.fill(&mut batch, most)) {
+            return;
+        }
         while !batch.is_empty() {
             let offered = batch.len();
             let Some(handler) = slot.handler(&mut batch) else { continue };

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tamarisk_control::{ClassId, Ratio, Timestamp};
 
+use super::overdue::{Attended, Schedule};
+use crate::call::Caller;
 use crate::clock::Clock;
 use crate::core::{Core, Payload};
 use crate::observe::StageObservation;
@@ -29,6 +31,9 @@ pub(crate) struct Worker {
     unanswered: AtomicBool,
     /// The number of the event whose time teaches the law nothing, the latest of them.
     teaches_nothing: AtomicU64,
+    /// Of a worker that blocks: when the watch looks at it, and who waits for its event.
+    schedule: Option<Arc<Schedule>>,
+    pub(super) attended: Attended,
     /// Its turn at processors that its stage shares with others, if it has one: the number of the
     /// event that runs, or [`NOT_BEGUN`].
     turn: AtomicU64,
@@ -62,7 +67,8 @@ pub struct Running {
 }
 
 impl Worker {
-    pub(crate) fn new(id: u64, stage: Arc<dyn StageView>) -> Self {
+    /// `schedule` is that of the watch, if it blocks.
+    pub(crate) fn new(id: u64, stage: Arc<dyn StageView>, schedule: Option<Arc<Schedule>>) -> Self {
         Self {
             id,
             stage_name: stage.name().into(),
@@ -73,6 +79,8 @@ impl Worker {
             class: AtomicU32::new(0),
             unanswered: AtomicBool::new(false),
             teaches_nothing: AtomicU64::new(u64::MAX),
+            schedule,
+            attended: Attended::default(),
             turn: AtomicU64::new(NO_TURN),
         }
     }
@@ -89,6 +97,20 @@ impl Worker {
             let _ = self.change_turn(turn, sequence);
         }
         sequence
+    }
+
+    /// `caller` waits for the event that it has begun under this number, which is to end then.
+    pub(crate) fn attend(&self, sequence: u64, caller: Caller, end: Timestamp) {
+        if let Some(schedule) = &self.schedule
+            && end != Timestamp::MAX
+        {
+            self.attended.begin(sequence, caller, end, schedule);
+        }
+    }
+
+    /// The event has ended. Returns whether its caller was told before that it is overdue.
+    pub(crate) fn end_attended(&self) -> bool {
+        self.schedule.is_some() && self.attended.end()
     }
 
     /// Notes whether the handler dropped a reply of the running event.

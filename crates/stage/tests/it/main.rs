@@ -11,6 +11,7 @@ mod graph;
 mod inline;
 mod named_laws;
 mod observation;
+mod overdue_threads;
 mod panics;
 mod pipeline;
 mod processors;

@@ -12,7 +12,8 @@ use tamarisk_control::{
 use tamarisk_laws::PoolSizing;
 use tamarisk_laws::catalogue::{Coordination, Laws};
 use tamarisk_stage::{
-    Batch, BlockingHandler, BoxError, Clock, Entry, Gate, RunError, StageBuilder,
+    Batch, BlockingHandler, BoxError, CallError, Clock, Context, Entry, Gate, RunError,
+    StageBuilder,
 };
 use tokio::time::{Instant, sleep};
 
@@ -300,6 +301,26 @@ async fn a_blocking_handler_is_told_at_its_checkpoint_that_its_time_is_up() {
     let stage = StageBuilder::new("blocking").termination_law(law).threads(|| Until).unwrap();
     sleep(TICK * 2).await;
     stage.sink().try_send(1).unwrap();
+    until(|| accounts(&stage).terminated == 1).await;
+}
+
+#[tokio::test]
+async fn the_caller_of_a_blocking_handler_is_answered_at_the_limit() {
+    let law = Slow::default();
+    law.0.lock().limit = Some(Duration::from_millis(5));
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    let handle = move |_: u32, _: Context| {
+        held.lock().recv()?;
+        Ok(())
+    };
+    let builder = StageBuilder::new("blocking").termination_law(law);
+    let stage = builder.blocking_handler(handle).unwrap();
+    sleep(TICK * 2).await;
+    let answer = tokio::time::timeout(Duration::from_secs(20), stage.call(1)).await;
+    assert_eq!(answer.unwrap(), Err(CallError::Terminated));
+    assert_eq!(accounts(&stage).running, 1);
+    release.send(()).unwrap();
     until(|| accounts(&stage).terminated == 1).await;
 }
 

@@ -1,9 +1,11 @@
 //! One factory makes a handler for each worker, with state of its own.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
-use tamarisk_stage::{Batch, BlockingHandler, BoxError, CallError, Handler, Request};
+use tamarisk_stage::{Batch, BlockingHandler, BoxError, BuildError, CallError, Handler, Request};
+use tokio::time::Instant;
 
 use crate::rig::{Seen, accounts, described, settle, until};
 
@@ -135,4 +137,100 @@ async fn threads_survive_a_factory_that_panics() {
     let sink = stage.sink();
     assert_eq!(sink.call(()).await, Err(CallError::Panicked));
     assert_eq!(sink.call(()).await, Ok(1));
+}
+
+/// Panics at 13.
+struct Fragile;
+
+impl Handler<Request<u32, u32>> for Fragile {
+    async fn handle(&mut self, batch: &mut Batch<Request<u32, u32>>) -> Result<(), BoxError> {
+        BlockingHandler::handle(self, batch)
+    }
+}
+
+impl BlockingHandler<Request<u32, u32>> for Fragile {
+    fn handle(&mut self, batch: &mut Batch<Request<u32, u32>>) -> Result<(), BoxError> {
+        while let Some((Request { body, reply }, _cx)) = batch.next() {
+            assert!(body != 13, "unlucky");
+            let _ = reply.send(body);
+        }
+        Ok(())
+    }
+}
+
+/// A database that may be down, and how often it was asked.
+#[derive(Clone, Default)]
+struct Database(Arc<(AtomicBool, AtomicU32)>);
+
+impl Database {
+    fn set_down(&self, down: bool) {
+        self.0.0.store(down, Ordering::Relaxed);
+    }
+
+    fn attempts(&self) -> u32 {
+        self.0.1.load(Ordering::Relaxed)
+    }
+
+    fn connects(&self) -> impl Fn() -> Result<Fragile, BoxError> + Send + Sync + use<> {
+        let Self(database) = self.clone();
+        move || {
+            database.1.fetch_add(1, Ordering::Relaxed);
+            if database.0.load(Ordering::Relaxed) {
+                Err("no database")?
+            }
+            Ok(Fragile)
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stage_whose_first_handler_cannot_be_made_is_not_built() {
+    let database = Database::default();
+    database.set_down(true);
+    let expected =
+        Some(BuildError::Handler { stage: "db".to_owned(), reason: "no database".to_owned() });
+    assert_eq!(described("db").try_tasks(database.connects()).err(), expected);
+    assert_eq!(described("db").try_threads(database.connects()).err(), expected);
+    assert_eq!(database.attempts(), 2);
+    database.set_down(false);
+    let stage = described("db").try_tasks(database.connects()).unwrap();
+    assert_eq!((stage.call(1).await, database.attempts()), (Ok(1), 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_cannot_be_made_later_fails_an_event_a_second_until_it_can() {
+    let database = Database::default();
+    let stage = described("db").try_tasks(database.connects()).unwrap();
+    database.set_down(true);
+    assert_eq!(stage.call(13).await, Err(CallError::Panicked));
+    settle().await;
+    let start = Instant::now();
+    for second in 1..=3 {
+        let failed = stage.call(1).await.unwrap_err();
+        assert_eq!(failed.to_string(), "the handler failed: no database");
+        assert_eq!(start.elapsed().as_secs(), second);
+    }
+    // One attempt each, and one after the panic.
+    assert_eq!(database.attempts(), 5);
+    assert_eq!(stage.observe().last_failure.as_deref(), Some("no database"));
+    database.set_down(false);
+    assert_eq!(stage.call(1).await, Ok(1));
+    settle().await;
+    assert_eq!((accounts(&stage).failed, accounts(&stage).completed), (4, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_without_a_handler_leave_the_events_to_those_with_one() {
+    let database = Database::default();
+    let stage = described("db").workers_between(1..=4).try_tasks(database.connects()).unwrap();
+    settle().await;
+    database.set_down(true);
+    stage.set_workers(4).unwrap();
+    let mut failed = 0;
+    for number in 0..1000 {
+        failed += u32::from(stage.call(number + 100).await.is_err());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // Each of the three tries once a second, for ten seconds and once before.
+    assert!(failed <= 30 && database.attempts() <= 1 + 3 + failed, "{failed} failed");
 }
