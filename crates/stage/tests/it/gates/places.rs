@@ -112,7 +112,7 @@ async fn a_paused_event_keeps_its_place_and_its_pause_is_no_service() {
     leaves.pause();
     drop(leaves);
     let now = accounts(&gate);
-    assert_eq!((now.terminated, now.completed, now.inside()), (1, 2, 0));
+    assert_eq!((now.abandoned, now.completed, now.inside()), (1, 2, 0));
 }
 
 #[tokio::test(start_paused = true)]
