@@ -15,6 +15,7 @@ use crate::sharing::class_shares::ClassShares;
 use crate::sharing::clients;
 use crate::sharing::fair_share::FairShare;
 use crate::sharing::gate::Gate;
+use crate::sharing::kept_room::KeptRoom;
 
 /// However busy the levels above are, a level is taken to get this share of the
 /// stage, so that its predicted wait stays finite.
@@ -60,6 +61,7 @@ struct Level {
     gate: Gate,
     trim: Trim,
     client_share: FairShare,
+    kept: KeptRoom,
     /// If any of its classes has a weight.
     class_shares: Option<ClassShares>,
     /// The least target of its classes, in seconds: its queue is judged by it.
@@ -184,10 +186,18 @@ impl Levels {
         }
     }
 
+    /// The room that is kept on the level of `class`; none where classes share by weights.
+    #[inline]
+    pub(crate) fn kept_room(&mut self, class: ClassId) -> Option<&mut KeptRoom> {
+        let level = self.level_mut(class);
+        level.class_shares.is_none().then_some(&mut level.kept)
+    }
+
     /// An overload begins: whatever the queue was before, nobody has had too much.
     pub(crate) fn reset_shares(&mut self) {
         for level in &mut self.levels {
             level.client_share.reset();
+            level.kept.reset();
             level.class_shares.iter_mut().for_each(ClassShares::reset);
         }
     }
@@ -372,6 +382,7 @@ impl Level {
             gate: Gate::new(target, standing),
             trim: Trim::new(),
             client_share: FairShare::new(standing * target.as_secs_f64(), clients::SHARE_MIN),
+            kept: KeptRoom::default(),
             class_shares,
             target: target.as_secs_f64(),
             room: f64::INFINITY,

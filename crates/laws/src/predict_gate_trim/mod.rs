@@ -35,7 +35,7 @@
 //!
 //! *Whose turn it is* decides while not all can be served: a client that has had
 //! more than its share recently leaves the queue to those who have had less
-//! (`clients.rs`, `fair_share.rs`), and a class that has had more than its weight leaves
+//! (`clients.rs`, `fair_share.rs`), or where no queue can form a worker (`kept_room.rs`), and a class that has had more than its weight leaves
 //! it to the others of its priority (`class_shares.rs`). What the modest leave over is
 //! the greedy one's, and without an overload nobody is rejected for it. A client of whom a call has
 //! just been let in may wait in twice as long a queue (`bursts.rs`), so that pages are whole.
@@ -74,7 +74,7 @@ mod useful_workers;
 
 use std::time::Duration;
 
-use crate::sharing::clients::Clients;
+use crate::sharing::clients::{Clients, Standing};
 pub(crate) use builder::PredictGateTrimConstants;
 pub use builder::{InvalidPredictGateTrim, PredictGateTrimBuilder};
 use level::{Levels, Wait};
@@ -96,6 +96,10 @@ use crate::promise::Promise;
 /// that run at once can explain.
 const SCALE_MIN: f64 = 0.01;
 const SCALE_MAX: f64 = 100.0;
+
+/// The 90th percentile of an exponential wait, of its mean: who has had little is not to be late
+/// every other time.
+const WAIT_P90: f64 = 2.3;
 
 /// Admits an event if it will meet its target, judging by what is ahead of it.
 ///
@@ -159,34 +163,109 @@ impl PredictGateTrim {
         let Some(remaining) = self.remaining(now, class, arrival.deadline) else {
             return Decision::Reject(Rejection::new(Reason::PredictedLate));
         };
+        let (standing, kept) = self.kept_from(now, class, arrival.flow);
         let means = self.service.means();
         let mean = means[class.index()];
         if backlog.has_idle_worker() {
             self.stall.on_idle();
             self.levels.observe(now, class, 0.0);
-            self.levels.admit(class, mean);
-            self.clients.charge(now, arrival.flow, mean);
-            return Decision::Admit;
+            let idle = backlog.workers.get() - backlog.running_total;
+            if idle > kept.min(backlog.workers.get() / 2) {
+                self.let_in(now, class, arrival.flow, mean);
+                if idle == 1 {
+                    self.note_need(now, class, standing);
+                }
+                return Decision::Admit;
+            }
         }
         let wait = self.levels.wait(now, class, backlog, means, drain);
-        self.levels.observe(now, class, wait.queue);
+        if !backlog.has_idle_worker() {
+            self.levels.observe(now, class, wait.queue);
+        }
 
-        if let Some(reason) = self.objection(now, class, arrival.flow, wait, remaining) {
+        let objection = self.objection(now, class, arrival.flow, wait, remaining);
+        let kept_from = || self.leaves_no_room(class, wait, kept, backlog, drain);
+        if let Some(reason) = objection.or_else(|| kept_from().then_some(Reason::ShareExceeded)) {
             let unknown = self.service.is_unknown(class);
             let needed = unknown || self.quantile(class) >= self.promises[class.index()].target;
-            if !(needed && self.reserve.admits(now, class, wait.total / remaining)) {
+            if !(needed && kept == 0 && self.reserve.admits(now, class, wait.total / remaining)) {
                 self.useful.on_rejection(backlog);
                 if self.clients.on_rejection(now) {
                     self.levels.reset_shares();
                 }
+                self.note_lack(now, class, standing, mean, backlog);
                 let clears = Duration::try_from_secs_f64(wait.total).unwrap_or(Duration::MAX);
                 return Decision::Reject(Rejection::new(reason).retry_after(clears));
             }
         }
-        self.levels.admit(class, mean);
-        self.clients.charge(now, arrival.flow, mean);
+        self.let_in(now, class, arrival.flow, mean);
+        self.note_need(now, class, standing);
         self.levels.join(now, class, wait);
         Decision::Admit
+    }
+
+    fn let_in(&mut self, now: Timestamp, class: ClassId, flow: u64, mean: f64) {
+        self.levels.admit(class, mean);
+        self.clients.charge(now, flow, mean);
+    }
+
+    /// What the client of `flow` has had beside others, and for how many events of others it has to
+    /// leave room.
+    #[inline]
+    fn kept_from(&mut self, now: Timestamp, class: ClassId, flow: u64) -> (Standing, u32) {
+        let standing = self.clients.standing(now, flow);
+        let kept = match self.levels.kept_room(class) {
+            Some(kept) if standing == Standing::HadMuch => kept.events(now, self.clients.memory()),
+            _ => 0,
+        };
+        (standing, kept)
+    }
+
+    /// Whether `kept` more events of `class` that came now would come too late.
+    fn leaves_no_room(
+        &self,
+        class: ClassId,
+        wait: Wait,
+        kept: u32,
+        backlog: &Backlog<'_>,
+        drain: f64,
+    ) -> bool {
+        if kept == 0 {
+            return false;
+        }
+        let idle = backlog.workers.get().saturating_sub(backlog.running_total);
+        let before = f64::from(kept.saturating_sub(idle)) * self.service.mean(class);
+        let wait = self.levels.behind(class, wait, before, drain).total;
+        let target = self.promises[class.index()].target;
+        WAIT_P90 * wait + self.quantile(class) > target
+    }
+
+    /// An event finds no worker left behind it: if it is of a client who has had little, all of the room
+    /// that is kept for them is needed.
+    #[inline]
+    fn note_need(&mut self, now: Timestamp, class: ClassId, standing: Standing) {
+        if standing == Standing::HadLittle
+            && let Some(kept) = self.levels.kept_room(class)
+        {
+            kept.is_needed(now);
+        }
+    }
+
+    /// An event is rejected: if it is of a client who has had little, more room is to be kept.
+    fn note_lack(
+        &mut self,
+        now: Timestamp,
+        class: ClassId,
+        standing: Standing,
+        mean: f64,
+        backlog: &Backlog<'_>,
+    ) {
+        if standing == Standing::HadLittle
+            && let Some(kept) = self.levels.kept_room(class)
+        {
+            let service = Duration::try_from_secs_f64(mean).unwrap_or(Duration::MAX);
+            kept.is_too_small(now, service, (backlog.workers.get() / 2).max(1));
+        }
     }
 
     /// How long the answer to an event of `class` is of use, in seconds; `None` if it

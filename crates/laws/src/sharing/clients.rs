@@ -61,6 +61,13 @@ const BURST: f64 = 2.0;
 /// … if it has had less of everything than this. An address behind which all clients are has had most.
 const ONE_OF_MANY: f64 = 0.1;
 
+/// Who has had less than this part of what is usual has had little …
+const LITTLE: f64 = 0.8;
+/// … and who has had more than so many times that, or so much of everything, has had much. Of clients
+/// that ask equally none has.
+const MUCH: f64 = 1.01;
+const ALL: f64 = 0.99;
+
 /// The fair share is never lower than what can still be told from chance.
 pub(crate) const SHARE_MIN: f64 = STANDS_OUT / CELLS as f64;
 
@@ -75,6 +82,8 @@ pub(crate) struct Clients {
     unit: f64,
     /// What has been added to each row …
     total: f64,
+    /// The share of the client of an average second of work.
+    usual: f64,
     /// … in so many events, which are forgotten as their work is.
     events: f64,
     salt: u64,
@@ -82,6 +91,15 @@ pub(crate) struct Clients {
     aged: Timestamp,
     /// Use is counted until this instant: a memory after the last rejection.
     counts_until: Timestamp,
+}
+
+/// What a client has had, beside others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    HadLittle,
+    /// So is one that is not known.
+    Usual,
+    HadMuch,
 }
 
 /// What a client has had once.
@@ -101,6 +119,7 @@ impl Clients {
             bursts: Bursts::new(burst_length(strictest)),
             unit: 1.0,
             total: 0.0,
+            usual: 0.0,
             events: 0.0,
             salt: 0,
             memory: memory(longest),
@@ -178,6 +197,27 @@ impl Clients {
         if share > chance + one_event { share } else { 0.0 }
     }
 
+    /// What the client of `flow` has had beside the one that an average second of work was for.
+    #[inline]
+    pub(crate) fn standing(&self, now: Timestamp, flow: u64) -> Standing {
+        if flow == 0 || self.usual == 0.0 || now >= self.counts_until {
+            return Standing::Usual;
+        }
+        let share = self.share(now, flow);
+        if share < LITTLE * self.usual {
+            Standing::HadLittle
+        } else if share > MUCH * self.usual || share > ALL {
+            Standing::HadMuch
+        } else {
+            Standing::Usual
+        }
+    }
+
+    /// For how long what clients have had counts.
+    pub(crate) fn memory(&self) -> Duration {
+        self.memory
+    }
+
     /// How many times the queue's bound the client of `flow` may fill: more than once if it has
     /// just begun and is one of many. As long as nothing counts, nobody is.
     #[inline]
@@ -191,7 +231,7 @@ impl Clients {
     fn begin(&mut self, now: Timestamp) {
         self.rows.iter_mut().for_each(|row| row.fill(0.0));
         self.latest.clear();
-        (self.unit, self.total, self.events) = (1.0, 0.0, 0.0);
+        (self.unit, self.total, self.events, self.usual) = (1.0, 0.0, 0.0, 0.0);
         (self.aged, self.salt) = (now, now.as_nanos());
     }
 
@@ -201,7 +241,19 @@ impl Clients {
         if elapsed >= self.ageing_step() {
             self.aged = now;
             self.grow_unit(elapsed.as_secs_f64() / self.memory.as_secs_f64());
+            self.usual = self.usual_share();
         }
+    }
+
+    /// The mean share of the clients that are known, by their work. Those that share a cell make it
+    /// larger, in the two rows not the same ones.
+    fn usual_share(&self) -> f64 {
+        let of_row = |row: &[f32; CELLS]| {
+            let sum: f64 = row.iter().map(|&cell| f64::from(cell)).sum();
+            let squares: f64 = row.iter().map(|&cell| f64::from(cell) * f64::from(cell)).sum();
+            if sum > 0.0 { squares / sum / self.total.max(sum) } else { 0.0 }
+        };
+        of_row(&self.rows[0]).min(of_row(&self.rows[1]))
     }
 
     #[cold]

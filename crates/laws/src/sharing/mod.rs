@@ -6,3 +6,4 @@ pub(crate) mod class_shares;
 pub(crate) mod clients;
 pub(crate) mod fair_share;
 pub(crate) mod gate;
+pub(crate) mod kept_room;

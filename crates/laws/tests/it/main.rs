@@ -4,6 +4,7 @@
 
 mod any_activity;
 mod any_observations;
+mod clients;
 mod every_ability;
 mod fair_figures;
 mod fair_step_responses;
