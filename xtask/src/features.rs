@@ -1,4 +1,4 @@
-//! Each feature compiles alone, and so does each crate without any; the tower layer brings few crates.
+//! Each feature compiles alone, and so does each crate without any; the tower layer and the status port bring few crates.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -12,9 +12,14 @@ use crate::steps::cargo;
 /// What the tower layer may bring, itself included: who adds it to a service adds all of them.
 const LAYER_CRATES_MAX: usize = 40;
 
-/// Checks every crate that has features: without any, and with each alone; and that the layer is small.
+/// The same of the library with the status port. TLS, HTTP/2, configuration files and PNG would be
+/// twice as many.
+const STATUS_CRATES_MAX: usize = 80;
+
+/// Checks every crate that has features: without any, and with each alone; and that the layer and the status port are small.
 pub(crate) fn check() -> Result<()> {
-    check_layer()?;
+    check_crates("tamarisk-tower", &[], LAYER_CRATES_MAX)?;
+    check_crates("tamarisk", &["--features", "status"], STATUS_CRATES_MAX)?;
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version", "1", "--locked"])
         .current_dir(WORKSPACE)
@@ -32,22 +37,24 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-fn check_layer() -> Result<()> {
+/// Checks that `package` with these features brings at most `most` crates.
+fn check_crates(package: &str, features: &[&str], most: usize) -> Result<()> {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--package", "tamarisk-tower", "--edges", "normal"])
+        .args(["tree", "--locked", "--package", package, "--edges", "normal"])
         .args(["--prefix", "none"])
+        .args(features)
         .current_dir(WORKSPACE)
         .output()
         .context("cargo tree does not start")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let tree = String::from_utf8(output.stdout)?;
-    let count = crates(&tree).len();
+    let (count, with) = (crates(&tree).len(), features.join(" "));
     ensure!(
-        count <= LAYER_CRATES_MAX,
-        "tamarisk-tower brings {count} crates, and may bring {LAYER_CRATES_MAX}; \
-         cargo tree --package tamarisk-tower --edges normal shows them"
+        count <= most,
+        "{package} {with} brings {count} crates, and may bring {most}; \
+         cargo tree --package {package} {with} --edges normal shows them"
     );
-    println!("xtask: features: tamarisk-tower brings {count} crates, itself included");
+    println!("xtask: features: {package} {with} brings {count} crates, itself included");
     Ok(())
 }
 

@@ -9,7 +9,8 @@
 //!   at the end, and shows them on a status port (feature `status`).
 //!
 //! A rejection is answered with 503 and `Retry-After`, whichever stage it came from; an event
-//! that was ended at its deadline with 504; one that failed with 500, without its error's
+//! that was ended at its deadline with 504; an error of the service's own that is a response with
+//! that ([`Answers::errors`]); what failed otherwise with 500, without its error's
 //! text, which is the operator's: observations and the status port show it.
 //!
 //! # Examples
@@ -43,3 +44,4 @@ mod serving;
 pub use error::StageError;
 pub use route::{Answers, RequestEntry, answers};
 pub use service::{Drained, Part, ServeError, Service};
+pub use tamarisk_http_gate::ClientAddress;

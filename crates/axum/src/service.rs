@@ -1,15 +1,21 @@
 //! A router and its stages, served until the process is told to stop.
 
 use std::io;
+use std::net::IpAddr;
 #[cfg(feature = "status")]
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+#[cfg(feature = "status")]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use tamarisk_http_gate::TrustedProxies;
 use tamarisk_stage::{DrainReport, Gate, Graph, Stage, StageObservation};
 use tokio::net::TcpListener;
+#[cfg(feature = "status")]
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::serving::{self, Limits};
@@ -22,6 +28,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub struct Service {
     parts: Vec<Box<dyn Part>>,
+    proxies: TrustedProxies,
     #[cfg(feature = "status")]
     status: Option<StatusPort>,
     #[cfg(feature = "status")]
@@ -122,6 +129,22 @@ impl Service {
         self
     }
 
+    /// Believes peers at these addresses about whose requests they pass on: of theirs the client, with
+    /// whom others share, is the last address in `X-Forwarded-For` that is not one of these. Without
+    /// this a proxy in front of the service is one client.
+    ///
+    /// # Examples
+    /// ```
+    /// let service = tamarisk_axum::Service::new().trusted_proxies(|peer| peer.is_loopback());
+    /// ```
+    pub fn trusted_proxies(
+        mut self,
+        is_trusted: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.proxies = TrustedProxies::new(is_trusted);
+        self
+    }
+
     /// Shows all stages on a port of its own: a page for people at `/`, JSON at `/status`,
     /// Prometheus text at `/metrics`, what crosses between the stages at `/graph.svg`.
     #[cfg(feature = "status")]
@@ -148,7 +171,8 @@ impl Service {
     /// Serves `router` on `address` until the process gets SIGINT or SIGTERM, then finishes
     /// what is under way, for up to ten seconds. Returns what the drain of each stage left.
     ///
-    /// Handlers can extract the address of a client as axum's `ConnectInfo<SocketAddr>`.
+    /// Handlers can extract the other end of a connection as axum's `ConnectInfo<SocketAddr>`; the
+    /// extension [`ClientAddress`](crate::ClientAddress) is the client's own address.
     ///
     /// Connections and the time of slow clients are limited, with the numbers of `tamarisk protect`:
     /// - Half as many connections as the process may have open files (`ulimit -n`). When there are
@@ -190,19 +214,20 @@ impl Service {
         #[cfg(feature = "status")]
         let profile = self.log_profile()?;
         #[cfg(feature = "status")]
-        let (drains, drain) = tamarisk_server::DrainTrigger::new();
+        let is_open = Arc::new(AtomicBool::new(true));
         #[cfg(feature = "status")]
-        let _status = show(self.status, &self.parts, profile.as_ref(), &drain).await?;
+        let _status = show(self.status, &self.parts, profile.as_ref(), &is_open).await?;
         let (stopped, stopping) = tokio::sync::watch::channel(None);
         let stop = async move {
             stop.await;
             // Balancers look elsewhere from now on.
             #[cfg(feature = "status")]
-            drains.drain(DRAIN_TIME);
+            is_open.store(false, Ordering::Relaxed);
             stopped.send_replace(Some(Instant::now()));
         };
         let mut asked = stopping.clone();
-        let serving = serving::serve(listener, router, Limits::default(), stop);
+        let site = serving::Site { router, proxies: self.proxies };
+        let serving = serving::serve(listener, site, Limits::default(), stop);
         let too_late = async {
             // It changes once.
             let _ = asked.changed().await;
@@ -234,33 +259,42 @@ impl Service {
     }
 }
 
-/// Opens the status port, if there is to be one. It tells when `service_drain` starts, and is open
-/// until what this returns is dropped.
+/// Opens the status port, if there is to be one. It tells whether the service `is_open`, and is open
+/// itself until what this returns is dropped.
 #[cfg(feature = "status")]
 async fn show(
     port: Option<StatusPort>,
     parts: &[Box<dyn Part>],
     profile: Option<&tamarisk_observe::profile::ProfileLog>,
-    service_drain: &tamarisk_server::Drain,
-) -> Result<Option<tamarisk_server::DrainTrigger>, ServeError> {
-    use tamarisk_observe::status::{Board, serve};
-    use tamarisk_server::DrainTrigger;
+    is_open: &Arc<AtomicBool>,
+) -> Result<JoinSet<()>, ServeError> {
+    use tamarisk_observe::status::{self, Board, CONNECTIONS_MAX};
 
+    let mut serving = JoinSet::new();
     let listener = match port {
-        None => return Ok(None),
+        None => return Ok(serving),
         Some(StatusPort::At(address)) => listen(&address).await?,
         Some(StatusPort::On(listener)) => listener,
     };
-    let (trigger, drain) = DrainTrigger::new();
-    let board = Board::new().drain(service_drain);
+    let is_open = Arc::clone(is_open);
+    let board = Board::new().open_while(move || is_open.load(Ordering::Relaxed));
     let board = profile.into_iter().fold(board, Board::profile_log);
     let board = parts.iter().fold(board, |board, part| {
         let part = part.share();
         board.stages(move || part.observe())
     });
     let board = Arc::new(board);
-    tokio::spawn(serve(move || Arc::clone(&board), listener, drain));
-    Ok(Some(trigger))
+    let port = Arc::new(status::StatusPort::new(move || Arc::clone(&board)));
+    let answers = Arc::clone(&port);
+    let router = Router::new().fallback(move |request: axum::extract::Request| {
+        let answers = Arc::clone(&answers);
+        async move { answers.answer(request).await.map(axum::body::Body::new) }
+    });
+    let site = serving::Site { router, proxies: TrustedProxies::default() };
+    let limits = Limits { connections_max: CONNECTIONS_MAX, ..Limits::default() };
+    serving.spawn(serving::serve(listener, site, limits, std::future::pending()));
+    serving.spawn(async move { port.sample().await });
+    Ok(serving)
 }
 
 async fn listen(address: &str) -> Result<TcpListener, ServeError> {

@@ -19,6 +19,18 @@ impl Percentile {
         let digits = ratio.trim_start_matches("0.").trim_end_matches('0');
         format!("p{digits:0<2}")
     }
+
+    /// The percentile that [`key`](Self::key) gives: `p` and the digits behind the decimal point of
+    /// the ratio, two of them as a rule, more to be finer than 90 %. `p5` is rejected: it could mean
+    /// 5 % or 50 %; and `p100`, which nobody means as 10 %.
+    pub fn of_key(key: &str) -> Option<Self> {
+        let digits = key.strip_prefix('p')?;
+        let is_long_enough = digits.len() == 2
+            || (3..=DIGITS_MAX).contains(&digits.len()) && digits.starts_with('9');
+        let plain = is_long_enough && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let ratio = plain.then(|| format!("0.{digits}"))?.parse().ok()?;
+        Ratio::new(ratio).ok().filter(|ratio| *ratio > Ratio::ZERO).map(Self)
+    }
 }
 
 impl fmt::Display for Percentile {
@@ -31,6 +43,19 @@ impl fmt::Display for Percentile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentiles_are_the_digits_of_their_ratio() {
+        let of_key = |key| Percentile::of_key(key).map(|Percentile(ratio)| ratio.get());
+        for (key, ratio) in
+            [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p01", 0.01)]
+        {
+            assert_eq!(of_key(key), Some(ratio), "{key}");
+        }
+        for key in ["p", "p9", "p00", "p9x", "90", "path", "p999999", "p100", "p125"] {
+            assert_eq!(of_key(key), None, "{key}");
+        }
+    }
 
     #[test]
     fn a_percentile_is_shown_with_all_digits_that_can_be_configured() {

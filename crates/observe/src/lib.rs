@@ -5,6 +5,7 @@
 //! What this crate does not do: it changes nothing that it shows, but for the targets of gates,
 //! for whoever has the token.
 
+#[cfg(feature = "server")]
 pub mod access_log;
 pub mod date;
 pub mod panics;

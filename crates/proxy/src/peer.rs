@@ -4,11 +4,11 @@
 //! trusted proxy in front of us is.
 
 use std::net::{IpAddr, SocketAddr};
-use std::str::FromStr;
 
 use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 use parking_lot::Mutex;
+use tamarisk_http_gate::forwarded_client;
 
 /// How a client comes here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,24 +77,9 @@ impl Peer {
         if !self.trusted {
             return self.address;
         }
-        let lines: Vec<_> = headers.get_all("x-forwarded-for").iter().collect();
-        let named = lines.iter().rev().flat_map(|line| line.to_str().unwrap_or("").rsplit(','));
-        let mut client = self.address;
-        for name in named {
-            let Some(address) = address(name.trim()) else { break };
-            client = address.to_canonical();
-            if !trusted.iter().any(|network| network.contains(&client)) {
-                break;
-            }
-        }
-        client
+        let is_trusted = |address| trusted.iter().any(|network| network.contains(&address));
+        forwarded_client(self.address, headers, is_trusted)
     }
-}
-
-/// An address, to which some proxies append the client's port.
-fn address(name: &str) -> Option<IpAddr> {
-    let with_port = || Some(SocketAddr::from_str(name).ok()?.ip());
-    IpAddr::from_str(name).ok().or_else(with_port)
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ mod system;
 mod timer;
 
 pub use builder::{BuildError, StageBuilder, StageClasses};
-pub use call::{BoxError, CallError, Reply, Request};
+pub use call::{BoxError, CallError, Failure, Reply, Request};
 pub use clock::Clock;
 pub use drain::DrainReport;
 pub use gate::{EnterError, Gate, GatePermit, RunError};

@@ -1,6 +1,7 @@
 //! An HTTP service of tower behind a gate, in one line.
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -11,10 +12,13 @@ use http::{Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tamarisk_http_gate::{
-    Details, Form, Hold, Message, grpc_failure, grpc_overdue, grpc_rejected, is_grpc, timeout,
+    Details, Form, Hold, Message, TrustedProxies, grpc_failure, grpc_overdue, grpc_rejected,
+    is_grpc, timeout,
 };
 use tamarisk_stage::{EnterError, Entry, Gate, GatePermit};
 use tower::{Layer, Service};
+
+use crate::client::client_of;
 
 /// Puts an HTTP service (of axum, tonic, hyper) behind a gate.
 ///
@@ -24,6 +28,12 @@ use tower::{Layer, Service};
 /// both, at the earlier one, so that a client can shorten the operator's deadline and not extend it.
 /// A gRPC call gets RESOURCE_EXHAUSTED with `grpc-retry-pushback-ms`, or
 /// DEADLINE_EXCEEDED.
+///
+/// While not all can be served, clients share equally. A client is who has an address, or an IPv6
+/// network of 64 bits, if the server tells it: tonic does (feature `tonic`), axum does (feature
+/// `axum`) if it is served by `into_make_service_with_connect_info::<SocketAddr>()`, and any
+/// server may set the extension [`ClientAddress`](crate::ClientAddress). Otherwise, and where
+/// clients are known better, state [`Entry::flow`] in [`classify`](Self::classify).
 ///
 /// The layer itself is always ready: the service is made ready after admission, as part of
 /// the request, so that a service that is not ready fills the gate and not its callers.
@@ -49,6 +59,7 @@ use tower::{Layer, Service};
 pub struct StageLayer<C = fn(&Parts) -> Entry> {
     gate: Gate,
     classify: C,
+    proxies: TrustedProxies,
 }
 
 /// The service that a [`StageLayer`] makes.
@@ -57,21 +68,46 @@ pub struct StageService<S, C = fn(&Parts) -> Entry> {
     inner: S,
     gate: Gate,
     classify: C,
+    proxies: TrustedProxies,
 }
 
 impl StageLayer {
     /// Every request enters `gate` as its default class, with the deadline that
-    /// its own head names.
+    /// its own head names, as one of its client's.
     pub fn new(gate: Gate) -> Self {
-        Self { gate, classify: |_| Entry::new() }
+        Self { gate, classify: |_| Entry::new(), proxies: TrustedProxies::default() }
     }
 }
 
 impl<C> StageLayer<C> {
     /// As what each request enters, by its head. A deadline that the head names
-    /// counts only if it is earlier than that of the [`Entry`].
+    /// counts only if it is earlier than that of the [`Entry`]. An entry that states no
+    /// [flow](Entry::flow) gets the client's.
     pub fn classify<D: Fn(&Parts) -> Entry>(self, classify: D) -> StageLayer<D> {
-        StageLayer { gate: self.gate, classify }
+        StageLayer { gate: self.gate, classify, proxies: self.proxies }
+    }
+
+    /// Believes peers at these addresses about whose requests they pass on: of theirs the client is
+    /// the last address in `X-Forwarded-For` that is not one of these.
+    ///
+    /// # Examples
+    /// ```
+    /// # use tamarisk_stage::StageBuilder;
+    /// # use tamarisk_tower::StageLayer;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let gate = StageBuilder::new("shop").gate()?;
+    /// let layer = StageLayer::new(gate).trusted_proxies(|peer| peer.is_loopback());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn trusted_proxies(
+        mut self,
+        is_trusted: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.proxies = TrustedProxies::new(is_trusted);
+        self
     }
 }
 
@@ -79,7 +115,8 @@ impl<S, C: Clone> Layer<S> for StageLayer<C> {
     type Service = StageService<S, C>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        StageService { inner, gate: self.gate.clone(), classify: self.classify.clone() }
+        let Self { gate, classify, proxies } = self.clone();
+        StageService { inner, gate, classify, proxies }
     }
 }
 
@@ -105,6 +142,9 @@ where
         let mut entry = (self.classify)(&parts);
         if let Some(timeout) = timeout(&parts.headers) {
             entry = entry.timeout_at_most(timeout);
+        }
+        if let Some(client) = client_of(&parts, &self.proxies) {
+            entry = entry.flow_or(client);
         }
         let client = Client::of(&parts);
         let is_head = parts.method == Method::HEAD;

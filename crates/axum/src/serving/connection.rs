@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(feature = "http2")]
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::ConnectInfo;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tamarisk_http_gate::{Deadline, Form, Message};
+use tamarisk_http_gate::{ClientAddress, Deadline, Form, Message};
 use tokio::sync::watch;
 use tower::Service as _;
 
+use crate::serving::Site;
 use crate::serving::bodies::{RequestBody, ResponseBody};
 use crate::serving::client_stream::ClientStream;
 use crate::serving::state::{ConnectionState, Overdue};
@@ -51,11 +51,11 @@ const TOO_SLOW: Message =
 pub(super) async fn serve(
     stream: ClientStream,
     connection: Arc<ConnectionState>,
-    router: Router,
+    site: Site,
     peer: SocketAddr,
     mut stop: watch::Receiver<()>,
 ) {
-    let service = Requests { router, peer, connection: Arc::clone(&connection) };
+    let service = Requests { site, peer, connection: Arc::clone(&connection) };
     let builder = builder(&connection);
     let mut http = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     let mut timer = Deadline::default();
@@ -100,7 +100,7 @@ fn builder(connection: &Arc<ConnectionState>) -> auto::Builder<Streams> {
 
 /// Answers the requests of a connection.
 struct Requests {
-    router: Router,
+    site: Site,
     peer: SocketAddr,
     connection: Arc<ConnectionState>,
 }
@@ -121,8 +121,10 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         let limits = Arc::clone(self.connection.limits());
         let mut request =
             request.map(|body| RequestBody::new(body, limits, Arc::clone(&is_too_slow)));
+        let client = self.site.proxies.client(self.peer.ip(), request.headers());
         request.extensions_mut().insert(ConnectInfo(self.peer));
-        let answering = self.router.clone().call(request);
+        request.extensions_mut().insert(ClientAddress(client));
+        let answering = self.site.router.clone().call(request);
         Box::pin(async move {
             let Ok(mut answer) = answering.await;
             let is_error = answer.status().is_client_error() || answer.status().is_server_error();

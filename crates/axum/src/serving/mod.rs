@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use axum::Router;
 use socket2::{SockRef, TcpKeepalive};
+use tamarisk_http_gate::TrustedProxies;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
@@ -48,11 +49,18 @@ const KEEPALIVE_PROBES: u32 = 4;
 /// come again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves `router` until `stop` is done, then closes the listener, and returns when all
+/// What is served, and whose word on the client is taken.
+#[derive(Clone)]
+pub(crate) struct Site {
+    pub(crate) router: Router,
+    pub(crate) proxies: TrustedProxies,
+}
+
+/// Serves a site until `stop` is done, then closes the listener, and returns when all
 /// connections have ended. Dropped before, it lets the connections finish their requests.
 pub(crate) async fn serve(
     listener: TcpListener,
-    router: Router,
+    site: Site,
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) {
@@ -94,7 +102,7 @@ pub(crate) async fn serve(
         let permit = permit.expect("the semaphore is never closed");
         let connection = ConnectionState::new(Arc::clone(&limits), Arc::clone(&idle));
         let stream = ClientStream::new(socket, Arc::clone(&connection), permit);
-        let serving = connection::serve(stream, connection, router.clone(), peer, stopped.clone());
+        let serving = connection::serve(stream, connection, site.clone(), peer, stopped.clone());
         let connections = connections.clone();
         tokio::spawn(async move {
             serving.await;

@@ -10,13 +10,14 @@ use axum::body::{Body as AxumBody, Bytes};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http_body::{Body, Frame};
+use tamarisk_http_gate::TrustedProxies;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Limits;
+use super::{Limits, Site};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Longer than any limit.
@@ -35,7 +36,8 @@ impl Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(super::serve(listener, router, limits, async {
+        let site = Site { router, proxies: TrustedProxies::default() };
+        let serving = tokio::spawn(super::serve(listener, site, limits, async {
             let _ = stopped.await;
         }));
         Self { address, stop, serving }

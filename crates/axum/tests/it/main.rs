@@ -2,5 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
+mod clients;
 mod leaving;
 mod routes;
+mod status;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Json, Router};
 use http::{Request, Response, StatusCode};
@@ -61,6 +62,70 @@ async fn answers_errors_deadlines_and_malformed_bodies_have_their_statuses() {
 
     assert_eq!(ask(&router, "/", "1s", "what?").await.status(), StatusCode::BAD_REQUEST);
     assert_eq!(stage.observe().total().offered, 3, "the stage never saw the last one");
+}
+
+/// What a caller did wrong, or what broke.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+enum ItemError {
+    #[error("there is no item {0}")]
+    NotFound(u32),
+    #[error("the database is down")]
+    Database,
+}
+
+impl IntoResponse for ItemError {
+    fn into_response(self) -> Response<Body> {
+        let status = match self {
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::Database => StatusCode::BAD_GATEWAY,
+        };
+        (status, self.to_string()).into_response()
+    }
+}
+
+fn find(number: u32) -> Result<u32, ItemError> {
+    match number {
+        1 => Err(ItemError::NotFound(1)),
+        2 => Err(ItemError::Database),
+        _ => Ok(number),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_is_a_response_is_the_answer_through_several_stages() {
+    let items = described("items")
+        .expects(|error: &ItemError| matches!(error, ItemError::NotFound(_)))
+        .handler(async |number: u32, _: Context| match number {
+            3 => Err("of another type".into()),
+            _ => Ok(find(number)?),
+        })
+        .unwrap();
+    let front = described("front")
+        .handler({
+            let items = items.clone();
+            async move |number: u32, cx: Context| Ok(cx.call(&items, number).await?)
+        })
+        .unwrap();
+    let error = front.call(1).await.unwrap_err();
+    assert_eq!(error.downcast_ref(), Some(&ItemError::NotFound(1)));
+
+    let route = answers(&front).map(|Json(number)| number, Json).errors(ItemError::clone);
+    let router = Router::new().route("/", post(route));
+    for (number, status, said) in [
+        ("1", 404, "there is no item 1"),
+        ("2", 502, "the database is down"),
+        ("3", 500, "the service failed"),
+        ("4", 200, "4"),
+    ] {
+        let answer = ask(&router, "/", "1s", number).await;
+        assert_eq!(answer.status(), status);
+        assert!(text(answer).await.contains(said));
+    }
+    tokio::task::yield_now().await;
+    for stage in [&items, &front] {
+        let total = stage.observe().total();
+        assert_eq!((total.completed, total.failed), (3, 2), "a 404 is a completed answer");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::access_log::Log;
 use crate::panics;
 use crate::profile::ProfileLog;
 use http::StatusCode;
-use tamarisk_server::{Drain, Rejected, Server};
 use tamarisk_stage::{Gate, StageObservation};
 
 use super::{Rejection, Rejections, Token};
@@ -21,8 +19,8 @@ pub struct Board {
     profile: Option<ProfileLog>,
     rejections: Option<Rejections>,
     token: Option<Token>,
-    server: Option<Server>,
-    drain: Option<Drain>,
+    traffic: Option<Traffic>,
+    is_open: Option<Box<dyn Fn() -> bool + Send + Sync>>,
     hosts: Vec<String>,
     started: Instant,
 }
@@ -35,53 +33,11 @@ pub(super) struct Counter {
     pub(super) read: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
-type Count = fn(Rejected) -> u64;
-
-/// What is shown of whom a server rejects.
-const REJECTED: [(&str, &str, Count); 6] = [
-    (
-        "connections_turned_away",
-        "Connections rejected because the limit of connections or of open files was reached.",
-        |rejected| rejected.turned_away,
-    ),
-    (
-        "connections_gave_way",
-        "Connections that let the server wait and were closed for new clients, because the limit of connections was reached.",
-        |rejected| rejected.gave_way,
-    ),
-    (
-        "connections_flooded",
-        "HTTP/2 connections closed because of too many frames such as PING that bring nothing further.",
-        |rejected| rejected.flooded,
-    ),
-    (
-        "requests_malformed",
-        "Requests rejected as malformed, before any stage received them.",
-        |rejected| rejected.malformed,
-    ),
-    (
-        "requests_too_large",
-        "Requests rejected as too large, before any stage received them.",
-        |rejected| rejected.too_large,
-    ),
-    (
-        "requests_too_slow",
-        "HTTP/1 requests rejected because they did not arrive in time.",
-        |rejected| rejected.too_slow,
-    ),
-];
-
-/// The same of a server that speaks TLS.
-const HANDSHAKES: [(&str, &str, Count); 2] = [
-    ("handshakes_rejected", "TLS handshakes that their stage rejected.", |rejected| {
-        rejected.handshakes_rejected
-    }),
-    (
-        "handshakes_failed",
-        "TLS handshakes that failed: the client closed the connection, was too slow, or has no common version or cipher.",
-        |rejected| rejected.handshakes_failed,
-    ),
-];
+/// How many connections there are, and the responses so far.
+struct Traffic {
+    connections: Box<dyn Fn() -> usize + Send + Sync>,
+    responses: Box<dyn Fn() -> Vec<(StatusCode, u64)> + Send + Sync>,
+}
 
 type Observe = Box<dyn Fn() -> Vec<StageObservation> + Send + Sync>;
 
@@ -101,8 +57,8 @@ impl Board {
             profile: None,
             rejections: None,
             token: None,
-            server: None,
-            drain: None,
+            traffic: None,
+            is_open: None,
             hosts: Vec::new(),
             started: Instant::now(),
         };
@@ -147,14 +103,6 @@ impl Board {
         self
     }
 
-    /// Counts the lines that `log` has lost.
-    #[must_use]
-    pub fn log(self, log: &Log) -> Self {
-        let log = log.clone();
-        let help = "Lines of the access log that could not be written.";
-        self.counter("log_lines_lost", help, move || log.lost())
-    }
-
     /// Shows the log of the profiler, which whoever has the token may switch.
     #[must_use]
     pub fn profile_log(mut self, log: &ProfileLog) -> Self {
@@ -176,18 +124,6 @@ impl Board {
         self
     }
 
-    /// Shows how many connections a server has, what it has answered by status, and whom it has
-    /// rejected before there was a request.
-    #[must_use]
-    pub fn server(mut self, server: &Server) -> Self {
-        self.server = Some(server.clone());
-        let handshakes = HANDSHAKES.into_iter().filter(|_| server.speaks_tls());
-        REJECTED.into_iter().chain(handshakes).fold(self, |board, (name, help, of)| {
-            let server = server.clone();
-            board.counter(name, help, move || of(server.rejected()))
-        })
-    }
-
     /// Answers requests for this host name, besides those for addresses, `localhost` and the name of
     /// the machine.
     #[must_use]
@@ -201,10 +137,22 @@ impl Board {
         &self.hosts
     }
 
-    /// Is unhealthy from when this drain starts, so that balancers look elsewhere.
+    /// Is unhealthy when this no longer holds, so that balancers look elsewhere.
     #[must_use]
-    pub fn drain(mut self, drain: &Drain) -> Self {
-        self.drain = Some(drain.clone());
+    pub fn open_while(mut self, is_open: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.is_open = Some(Box::new(is_open));
+        self
+    }
+
+    /// Shows how many connections there are, and the responses sent so far.
+    #[cfg(feature = "server")]
+    pub(super) fn traffic(
+        mut self,
+        connections: impl Fn() -> usize + Send + Sync + 'static,
+        responses: impl Fn() -> Vec<(StatusCode, u64)> + Send + Sync + 'static,
+    ) -> Self {
+        let (connections, responses) = (Box::new(connections), Box::new(responses));
+        self.traffic = Some(Traffic { connections, responses });
         self
     }
 
@@ -240,12 +188,12 @@ impl Board {
     }
 
     pub(super) fn connections(&self) -> Option<usize> {
-        self.server.as_ref().map(Server::connections)
+        self.traffic.as_ref().map(|traffic| (traffic.connections)())
     }
 
     /// The responses sent so far, by status; none if no server is shown.
     pub(super) fn responses(&self) -> Vec<(StatusCode, u64)> {
-        self.server.as_ref().map_or_else(Vec::new, |server| server.responses().read())
+        self.traffic.as_ref().map_or_else(Vec::new, |traffic| (traffic.responses)())
     }
 
     /// The latest first.
@@ -269,6 +217,6 @@ impl Board {
 
     /// Whether no drain has started.
     pub(super) fn is_open(&self) -> bool {
-        !self.drain.as_ref().is_some_and(Drain::has_started)
+        self.is_open.as_ref().is_none_or(|is_open| is_open())
     }
 }

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
 use http::header::{ALLOW, AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tamarisk_server::ClientBody;
+use tamarisk_stage::BoxError;
 
 use super::board::Board;
 use super::response::{content, text};
@@ -18,7 +19,10 @@ use super::targets;
 const BODY_MAX: usize = 64 * 1024;
 
 /// The answer to whatever is asked about `/targets`.
-pub(super) async fn targets(board: &Board, request: Request<ClientBody>) -> Response<Full<Bytes>> {
+pub(super) async fn targets<B>(board: &Board, request: Request<B>) -> Response<Full<Bytes>>
+where
+    B: Body<Data: Send, Error: Into<BoxError>>,
+{
     let whole = match *request.method() {
         Method::GET | Method::HEAD => return shown(board),
         Method::PUT => true,
@@ -56,7 +60,10 @@ struct ShownProfile<'p> {
 }
 
 /// The answer to whatever is asked about `/profile`.
-pub(super) async fn profile(board: &Board, request: Request<ClientBody>) -> Response<Full<Bytes>> {
+pub(super) async fn profile<B>(board: &Board, request: Request<B>) -> Response<Full<Bytes>>
+where
+    B: Body<Data: Send, Error: Into<BoxError>>,
+{
     let is_change = match *request.method() {
         Method::GET | Method::HEAD => false,
         Method::PUT => true,
@@ -94,10 +101,13 @@ pub(super) async fn profile(board: &Board, request: Request<ClientBody>) -> Resp
 
 /// The JSON that a request brings who may change things; else the answer.
 #[allow(clippy::result_large_err, reason = "it is the answer, and is given at once")]
-async fn authorized_document(
+async fn authorized_document<B>(
     board: &Board,
-    request: Request<ClientBody>,
-) -> Result<Value, Response<Full<Bytes>>> {
+    request: Request<B>,
+) -> Result<Value, Response<Full<Bytes>>>
+where
+    B: Body<Data: Send, Error: Into<BoxError>>,
+{
     authorize(board, &request)?;
     let body = match Limited::new(request.into_body(), BODY_MAX).collect().await {
         Ok(body) => body.to_bytes(),
@@ -119,7 +129,7 @@ fn not_allowed(why: &'static str, allowed: &'static str) -> Response<Full<Bytes>
 
 /// Whether whoever asks may change things; if not, the answer.
 #[allow(clippy::result_large_err, reason = "it is the answer, and is given at once")]
-fn authorize(board: &Board, request: &Request<ClientBody>) -> Result<(), Response<Full<Bytes>>> {
+fn authorize<B>(board: &Board, request: &Request<B>) -> Result<(), Response<Full<Bytes>>> {
     let Some(token) = board.allowed() else {
         return Err(text(
             StatusCode::FORBIDDEN,

@@ -27,11 +27,15 @@ mod prometheus;
 pub(crate) mod promise;
 mod rejections;
 mod response;
+#[cfg(feature = "server")]
+mod served;
 mod targets;
 mod token;
 mod verdict;
 
 pub use board::Board;
+#[cfg(feature = "server")]
 pub use port::serve;
+pub use port::{CONNECTIONS_MAX, StatusPort};
 pub use rejections::{Rejection, Rejections};
 pub use token::{InvalidToken, Token, TokenSource};

@@ -1,17 +1,14 @@
 //! Routing of the status port's paths.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use bytes::Bytes;
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
 use http_body_util::Full;
-use hyper::body::Bytes;
-use hyper::service::service_fn;
-use tamarisk_server::guard::Limits;
-use tamarisk_server::{ClientBody, Drain, Server, WithoutFastPath};
-use tokio::net::TcpListener;
+use tamarisk_stage::BoxError;
 use tokio::time::MissedTickBehavior;
 
 use super::board::Board;
@@ -24,59 +21,87 @@ const PAGE: &str = include_str!("page.html");
 
 /// Operators look on with a few browsers and scrapers; a port left open to the
 /// world must not become a way to exhaust the process.
-const CONNECTIONS_MAX: usize = 256;
+pub const CONNECTIONS_MAX: usize = 256;
 
 /// How long a client may let the port wait, for a head, for a body, or with an answer. A client that
 /// takes all connections is closed then, after its 408 and some seconds in which it may read that.
-const CLIENT_TIME: Duration = Duration::from_secs(2);
+#[cfg(feature = "server")]
+const CLIENT_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Changes of targets have some hundred.
+#[cfg(feature = "server")]
 const BODY_BYTES_MAX: u64 = 64 * 1024;
 
 /// Shows to whoever connects to `listener` what `board` gives, which is asked at each request,
 /// until `drain` is triggered.
+#[cfg(feature = "server")]
 pub async fn serve(
-    board: impl Fn() -> Arc<Board> + Clone + Send + 'static,
-    listener: TcpListener,
-    drain: Drain,
+    board: impl Fn() -> Arc<Board> + Clone + Send + Sync + 'static,
+    listener: tokio::net::TcpListener,
+    drain: tamarisk_server::Drain,
 ) {
+    use std::convert::Infallible;
+
+    use tamarisk_server::guard::Limits;
+    use tamarisk_server::{Server, WithoutFastPath};
+
     let limits = Limits::default().head_time(CLIENT_TIME).stall_time(CLIENT_TIME);
     let limits = limits.body(Some(BODY_BYTES_MAX));
     let server = Server::default().connections_max(CONNECTIONS_MAX).limits(limits);
-    let history = Arc::new(History::default());
+    let port = Arc::new(StatusPort::new(board));
     let connect = |_peer| {
-        let (board, history) = (board.clone(), Arc::clone(&history));
-        WithoutFastPath(service_fn(move |request| {
-            let (board, history) = (board(), Arc::clone(&history));
-            async move { Ok::<_, Infallible>(answer(&board, &history, request).await) }
+        let port = Arc::clone(&port);
+        WithoutFastPath(hyper::service::service_fn(move |request| {
+            let port = Arc::clone(&port);
+            async move { Ok::<_, Infallible>(port.answer(request).await) }
         }))
     };
     tokio::select! {
         _ = server.serve(listener, connect, drain) => {}
-        () = sample(&history, &board) => {}
+        () = port.sample() => {}
     }
 }
 
-/// Keeps the history; endless.
-async fn sample(history: &History, board: impl Fn() -> Arc<Board>) {
-    let mut ticks = tokio::time::interval(history::INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let board = board();
-        // Before the accounts: what comes in between must not seem to be fewer than were rejected.
-        let overdue = board.all_overdue();
-        history.sample(Instant::now(), &board.observe(), |stage| {
-            overdue.get(stage).copied().unwrap_or_default()
-        });
+/// The answers of the status port, for any server.
+pub struct StatusPort<F> {
+    board: F,
+    history: History,
+}
+
+impl<F: Fn() -> Arc<Board>> StatusPort<F> {
+    /// Shows what `board` gives, which is asked at each request.
+    pub fn new(board: F) -> Self {
+        Self { board, history: History::default() }
+    }
+
+    /// Keeps the history; endless.
+    pub async fn sample(&self) {
+        let mut ticks = tokio::time::interval(history::INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let board = (self.board)();
+            // Before the accounts: what comes in between must not seem to be fewer than were rejected.
+            let overdue = board.all_overdue();
+            self.history.sample(Instant::now(), &board.observe(), |stage| {
+                overdue.get(stage).copied().unwrap_or_default()
+            });
+        }
+    }
+
+    /// The answer to `request`.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body<Data: Send, Error: Into<BoxError>>,
+    {
+        answer(&(self.board)(), &self.history, request).await
     }
 }
 
-async fn answer(
-    board: &Board,
-    history: &History,
-    request: Request<ClientBody>,
-) -> Response<Full<Bytes>> {
+async fn answer<B>(board: &Board, history: &History, request: Request<B>) -> Response<Full<Bytes>>
+where
+    B: Body<Data: Send, Error: Into<BoxError>>,
+{
     if !host::is_known(&request, board.hosts()) {
         return text(
             StatusCode::MISDIRECTED_REQUEST,

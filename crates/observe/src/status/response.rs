@@ -1,9 +1,9 @@
 //! Responses of the status port.
 
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
-use hyper::body::Bytes;
 
 pub(super) fn text(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
     content(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))

@@ -6,8 +6,6 @@
 
 use serde_json::{Map, Value, json};
 use tamarisk_control::{ClassId, Classes, Percentile, Target, parse_duration};
-use tamarisk_settings::nearest;
-use tamarisk_settings::target::percentile;
 use tamarisk_stage::Gate;
 
 /// New targets for some classes of one gate.
@@ -80,7 +78,8 @@ fn target_of(class: &str, document: &Value) -> Result<Target, String> {
     let (1, Some((key, time))) = (stated.len(), stated.iter().next()) else {
         return Err(format!("{class:?} has {} targets; {expected}", stated.len()));
     };
-    let at = percentile(key).ok_or_else(|| format!("{key:?} is not a percentile; {expected}"))?;
+    let Percentile(at) = Percentile::of_key(key)
+        .ok_or_else(|| format!("{key:?} is not a percentile; {expected}"))?;
     let time = time.as_str().ok_or_else(|| format!("{time} is not a time; {expected}"))?;
     let time = parse_duration(time).map_err(|error| format!("{error}; {expected}"))?;
     Target::percentile(at, time).map_err(|error| error.to_string())
@@ -95,10 +94,13 @@ fn object<'a>(value: &'a Value, what: &str) -> Result<&'a Map<String, Value>, St
 }
 
 fn unknown(kind: &str, name: &str, names: &[String]) -> String {
-    let known: Vec<_> = names.iter().map(String::as_str).collect();
-    let similar = nearest(name, &known).map(|known| format!(" (did you mean {known:?}?)"));
+    /// How alike two names are of which one was probably meant.
+    const ALIKE: f64 = 0.7;
+    let alike = names.iter().map(|known| (strsim::jaro_winkler(name, known), known));
+    let nearest = alike.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(alike, _)| *alike >= ALIKE);
+    let similar = nearest.map(|(_, known)| format!(" (did you mean {known:?}?)"));
     let similar = similar.unwrap_or_default();
-    format!("unknown {kind} {name:?}{similar}; known: {}", known.join(", "))
+    format!("unknown {kind} {name:?}{similar}; known: {}", names.join(", "))
 }
 
 impl Change<'_> {

@@ -1,13 +1,13 @@
 //! What the head of a request says of it, read in one pass: whose it is, what it is called, how long
 //! its client waits.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::HeaderName;
 use ipnet::IpNet;
-use tamarisk_http_gate::timeout;
+use tamarisk_http_gate::{client_network, timeout};
 use tamarisk_observe::{RequestId, RequestIds};
 use tamarisk_stage::Entry;
 
@@ -86,7 +86,7 @@ impl FactsReader<'_> {
             }
         }
         let client = peer.client(headers, self.trusted);
-        let network = network_of(client);
+        let network = client_network(client);
         let timeout = if has_timeout { timeout(headers) } else { None };
         let mut entry = Entry::new().class(choice.class).kind(choice.kind);
         entry = self.clients.mark(entry, headers, network);
@@ -95,15 +95,6 @@ impl FactsReader<'_> {
         }
         let id = id.unwrap_or_else(|| self.ids.next());
         RequestFacts { client, network, id, timeout, entry, has_been_here }
-    }
-}
-
-/// What stands for the client at `address`: of an IPv6 address the network of 64 bits, because
-/// each customer has one and can choose freely in it.
-fn network_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
     }
 }
 
@@ -133,13 +124,5 @@ mod tests {
         }
         assert_ne!(mark(&key, &headers, one), mark(&session, &headers, one));
         assert_ne!(mark(&Client::Address, &headers, one), mark(&Client::Address, &headers, other));
-    }
-
-    #[test]
-    fn addresses_of_one_ipv6_network_are_one_client() {
-        let network = |address: &str| network_of(address.parse().unwrap()).to_string();
-        assert_eq!(network("192.0.2.7"), "192.0.2.7");
-        assert_eq!(network("2001:db8:0:1::7"), "2001:db8:0:1::");
-        assert_eq!(network("2001:db8:0:1:ffff::"), "2001:db8:0:1::");
     }
 }

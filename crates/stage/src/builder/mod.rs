@@ -4,6 +4,7 @@ mod classes;
 mod error;
 mod workers;
 
+use std::error::Error;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tamarisk_control::{
 use tamarisk_laws::catalogue::{Coordination, InvalidKnob, Laws};
 use tamarisk_laws::{Degradation, ResourceBounds, SlowLaws, StageLaws};
 
+use crate::call::ExpectedErrors;
 use crate::clock::Clock;
 use crate::core::{CoreConfig, bounds};
 use crate::panics::contained;
@@ -66,6 +68,7 @@ pub struct StageBuilder {
     clock: Clock,
     resources: ResourceBounds,
     processors: Option<SharedProcessors>,
+    expected: ExpectedErrors,
 }
 
 /// In which order, and by how many at once, the queue is served.
@@ -100,6 +103,7 @@ impl StageBuilder {
             clock: Clock::default(),
             resources: ResourceBounds::new(),
             processors: None,
+            expected: ExpectedErrors::default(),
         }
     }
 
@@ -318,6 +322,38 @@ impl StageBuilder {
         self
     }
 
+    /// Errors of type `E` for which `is_answer` holds are answers: the event has completed, and laws
+    /// learn from its time. So it is with what the caller did wrong, such as to ask for an item that
+    /// does not exist. Without this an event whose handler returns an error has failed, and laws take
+    /// it for one that was late. The caller gets the error either way.
+    ///
+    /// # Examples
+    /// ```
+    /// # use tamarisk_stage::{Context, Stage};
+    /// #[derive(Debug, thiserror::Error)]
+    /// #[error("there is no item {0}")]
+    /// struct NoItem(u32);
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let items = Stage::builder("items")
+    ///     .expects(|_: &NoItem| true)
+    ///     .handler(async |id: u32, _: Context| if id < 9 { Ok("box") } else { Err(NoItem(id).into()) })?;
+    /// assert!(items.call(12).await.unwrap_err().downcast_ref::<NoItem>().is_some());
+    /// # tokio::task::yield_now().await;
+    /// assert_eq!(items.observe().total().completed, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn expects<E: Error + 'static>(
+        mut self,
+        is_answer: impl Fn(&E) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.expected = self.expected.and(is_answer);
+        self
+    }
+
     /// The clock that it reads.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -520,6 +556,7 @@ impl StageBuilder {
             least_quality,
             resources: self.resources,
             processors,
+            expected: self.expected,
             capacity: self.capacity,
         };
         Ok((config, PoolDescription { workers, batch, slow }))

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use tamarisk_control::Rejection;
 
-use crate::panics::contained;
-use crate::termination::Terminated;
+use super::failure::Failure;
 
-/// What a handler fails with; a [`Terminated`] counts the event
+/// What a handler fails with; a [`Terminated`](crate::Terminated) counts the event
 /// as terminated instead.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -24,9 +23,9 @@ pub enum CallError {
     /// Ended while it ran: overdue, or cut by a drain.
     #[error("terminated before it was done")]
     Terminated,
-    /// The handler returned this error.
+    /// The handler returned this error; [`CallError::downcast_ref`] shows it as what it is.
     #[error("the handler failed: {0}")]
-    Failed(String),
+    Failed(Failure),
     /// The handler dropped the reply unused.
     #[error("the handler gave no answer")]
     Unanswered,
@@ -79,16 +78,66 @@ impl CallError {
         }
     }
 
-    /// The error for the caller of a handler that returned `error`.
+    /// The error that the handler returned, in whatever stage, if it is an `E`.
+    ///
+    /// # Examples
+    /// ```
+    /// use tamarisk_stage::{CallError, Context, Stage};
+    ///
+    /// #[derive(Debug, PartialEq, thiserror::Error)]
+    /// #[error("there is no item {0}")]
+    /// struct NoItem(u32);
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let items = Stage::builder("items")
+    ///     .handler(async |id: u32, _: Context| if id < 9 { Ok("box") } else { Err(NoItem(id).into()) })?;
+    /// let error = items.call(12).await.unwrap_err();
+    /// assert_eq!(error.downcast_ref(), Some(&NoItem(12)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.failure()?.downcast_ref()
+    }
+
+    fn failure(&self) -> Option<&Failure> {
+        match self.cause() {
+            Self::Failed(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// What an operator is shown.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Failed(failure) => failure.text().to_owned(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether it is an answer to the stage that it happened in.
+    pub(crate) fn is_expected(&self) -> bool {
+        self.failure().is_some_and(Failure::is_expected)
+    }
+
+    /// The error for the caller of a handler that returned `error`, made one that can be shared.
     pub(crate) fn returned(error: &BoxError) -> Self {
-        if let Some(of_a_call) = error.downcast_ref::<Self>() {
-            return of_a_call.clone();
+        match error.downcast_ref::<Self>() {
+            Some(error) => error.clone(),
+            None => Self::Terminated,
         }
-        if error.is::<Terminated>() {
-            return Self::Terminated;
+    }
+
+    /// The same without what a handler returned.
+    pub(super) fn as_text(&self) -> Self {
+        match self {
+            Self::Failed(failure) => Self::Failed(failure.as_text()),
+            Self::Further { stage, cause } => {
+                Self::Further { stage: Arc::clone(stage), cause: Box::new(cause.as_text()) }
+            }
+            other => other.clone(),
         }
-        let text = contained(|| error.to_string());
-        Self::Failed(text.unwrap_or_else(|panic| panic.to_string()))
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn destroy_with<T>(error: CallError, destroyed: T) {
             RETURNED.set(self.0.take());
         }
     }
-    let _restore = RestoreReturned(RETURNED.replace(Some(error)));
+    let _restore = RestoreReturned(RETURNED.replace(Some(error.as_text())));
     // Destructors are the user's code.
     let _ = contained(|| drop(destroyed));
 }

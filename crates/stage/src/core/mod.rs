@@ -34,6 +34,7 @@ use tamarisk_laws::{Knobs, Open, ResourceBounds, Ruling, SlowLaws, StageLaws};
 use tokio::sync::Notify;
 
 use crate::builder::{BuildError, Limiter, PoolConfig};
+use crate::call::{BoxError, ExpectedErrors};
 use crate::clock::Clock;
 use crate::observe::{Ledger, Observer, Outcome, Phase, Senders};
 use crate::processors::Membership;
@@ -103,6 +104,7 @@ impl<T: Item> Core<T> {
             abandoned_in_queue: 0,
             rejections: BTreeMap::new(),
             last_failure: None,
+            expected: config.expected,
         };
         Self {
             name: config.name.into(),
@@ -415,6 +417,13 @@ impl<T: Item> Core<T> {
         self.dispatch(state, now, 0);
     }
 
+    /// Whether this error of its handler is an answer.
+    pub(crate) fn expects(&self, error: &BoxError) -> bool {
+        // What the user gave does not run under the lock.
+        let expected = self.lock().expected.clone();
+        expected.contain(error)
+    }
+
     pub(crate) fn note_failure(&self, mut what: String) {
         /// Enough for a status page; a handler's error may hold a whole request.
         const LENGTH_MAX: usize = 200;
@@ -495,6 +504,7 @@ pub(crate) struct CoreConfig {
     pub(crate) least_quality: Vec<Ratio>,
     pub(crate) resources: ResourceBounds,
     pub(crate) processors: Option<Membership>,
+    pub(crate) expected: ExpectedErrors,
 }
 
 /// An arriving event as laws see it.

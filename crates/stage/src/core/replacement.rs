@@ -9,6 +9,7 @@ use tamarisk_laws::{PredictGateTrim, Ruling};
 
 use super::{Core, Item, Resources};
 use crate::builder::BuildError;
+use crate::call::ExpectedErrors;
 use crate::observe::Phase;
 
 /// Why a stage cannot be replaced by another one.
@@ -63,6 +64,7 @@ struct Description {
     bounds: RangeInclusive<u32>,
     worker_count: Concurrency,
     promised: Classes,
+    expected: ExpectedErrors,
 }
 
 impl<T: Item> Core<T> {
@@ -110,8 +112,16 @@ impl<T: Item> Core<T> {
     /// Goes on with the laws, targets and bounds of `new`, which has to be closed then. The laws
     /// start as `new` had them, without estimates of what is inside. Returns those that there were.
     pub(crate) fn follow(&self, new: &Self) -> Ruling {
-        let Description { runs, ruling, measured_from, chosen, bounds, worker_count, promised } =
-            new.give_description();
+        let Description {
+            runs,
+            ruling,
+            measured_from,
+            chosen,
+            bounds,
+            worker_count,
+            promised,
+            expected,
+        } = new.give_description();
         let now = self.clock.now();
         let mut state = self.lock();
         self.settings.follow(&new.settings);
@@ -125,8 +135,10 @@ impl<T: Item> Core<T> {
         state.bounds = bounds;
         state.worker_count = worker_count;
         state.promised = promised;
+        let expected = std::mem::replace(&mut state.expected, expected);
         state.follow_law();
         self.dispatch(state, now, 0);
+        drop(expected);
         before
     }
 
@@ -141,6 +153,7 @@ impl<T: Item> Core<T> {
             bounds: state.bounds.clone(),
             worker_count: state.worker_count,
             promised: state.promised.clone(),
+            expected: state.expected.clone(),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::in_service::{InService, Place, Served, ServiceSlot};
 use super::item::{DiscardReason, Item, Removal};
 use super::settings::SharedSettings;
 use super::slow_laws::{WorkerChange, tick_slow_laws};
+use crate::call::ExpectedErrors;
 use crate::observe::{EventNanos, Ledger, Observer, Outcome, Phase, WithoutPlace};
 use crate::panics::contained;
 use crate::processors::{Membership, Rank};
@@ -52,6 +53,8 @@ pub(crate) struct State<T> {
     pub(super) abandoned_in_queue: usize,
     pub(super) rejections: BTreeMap<Reason, u64>,
     pub(super) last_failure: Option<String>,
+    /// Errors of the handler that are answers.
+    pub(super) expected: ExpectedErrors,
 }
 
 /// Events of one class that entered and began to run together.

@@ -183,6 +183,12 @@ impl<E: Send + 'static> Batch<E> {
         self.begun = begun;
     }
 
+    /// What has begun has been answered by the error that the handler returned.
+    pub(crate) fn forgive_unanswered(&self) {
+        take_unanswered();
+        self.worker.take_unanswered();
+    }
+
     /// The next event fails without having been handled.
     pub(crate) fn fail_next(&mut self, error: CallError) {
         if let Some((event, _)) = self.next() {

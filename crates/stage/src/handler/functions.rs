@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use super::{Batch, BlockingHandler, Context, Handler};
-use crate::call::{BoxError, CallError, Reply, Request};
+use crate::call::{BoxError, CallError, Reply, Request, share};
 
 /// A function handles one event after the other: those behind it in a batch would wait for it,
 /// while other workers may have nothing to do.
@@ -104,7 +104,7 @@ where
     async fn handle(&mut self, batch: &mut Batch<Request<Q, R>>) -> Result<(), BoxError> {
         while let Some((Request { body, reply }, cx)) = batch.next() {
             let answer = self.0.clone()(body, cx).await;
-            answered(reply, answer)?;
+            answered(batch, reply, answer)?;
         }
         Ok(())
     }
@@ -123,13 +123,17 @@ where
     fn handle(&mut self, batch: &mut Batch<Request<Q, R>>) -> Result<(), BoxError> {
         while let Some((Request { body, reply }, cx)) = batch.next() {
             let answer = (self.0)(body, cx);
-            answered(reply, answer)?;
+            answered(batch, reply, answer)?;
         }
         Ok(())
     }
 }
 
-fn answered<R>(reply: Reply<R>, answer: Result<R, BoxError>) -> Result<(), BoxError> {
+fn answered<Q: Send + 'static, R: Send + 'static>(
+    batch: &Batch<Request<Q, R>>,
+    reply: Reply<R>,
+    answer: Result<R, BoxError>,
+) -> Result<(), BoxError> {
     match answer {
         Ok(answer) => {
             // An error means that the caller has left.
@@ -137,6 +141,7 @@ fn answered<R>(reply: Reply<R>, answer: Result<R, BoxError>) -> Result<(), BoxEr
             Ok(())
         }
         Err(error) => {
+            let error = share(error, |error| batch.core().expects(error));
             reply.fail(CallError::returned(&error));
             Err(error)
         }

@@ -29,6 +29,13 @@ const DEFAULT_BATCH: u32 = 32;
 /// [`handle`](Self::handle) is then dropped, and called anew for the rest of the batch. It is when it
 /// is overdue, and when its caller has left.
 /// What must not be torn by that is held behind [`Context::shield`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no handler of tasks for events of type `{E}`",
+    label = "does not implement `Handler<{E}>`",
+    note = "`tasks` takes a function that makes a handler for each worker; for an async function of \
+            one request use `StageBuilder::handler`, of one event `StageBuilder::event_handler`",
+    note = "blocking work implements `BlockingHandler`, and runs in `StageBuilder::threads`"
+)]
 pub trait Handler<E: Send + 'static>: Send + 'static {
     /// Events that a worker takes at once, unless its stage states it: 32. What hands each to a
     /// function that may take long takes 1.
@@ -55,6 +62,13 @@ pub trait Handler<E: Send + 'static>: Send + 'static {
 /// [`CallError::Terminated`](crate::CallError::Terminated) at once, whatever the handler does, also
 /// within a [shield](Context::shield). The event counts as running, and its thread as busy, until the
 /// handler is done with it, and as terminated then.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no blocking handler for events of type `{E}`",
+    label = "does not implement `BlockingHandler<{E}>`",
+    note = "`threads` takes a function that makes a handler for each worker; for a function of one \
+            request use `StageBuilder::blocking_handler`",
+    note = "async work implements `Handler`, and runs in `StageBuilder::tasks`"
+)]
 pub trait BlockingHandler<E: Send + 'static>: Send + 'static {
     /// Events that a worker takes at once, unless its stage states it: 32. What hands each to a
     /// function that may take long takes 1.

@@ -113,6 +113,13 @@ impl Entry {
         self
     }
 
+    /// The same where none is stated yet: for what knows the address of a client, below what knows
+    /// its account.
+    #[must_use]
+    pub fn flow_or(self, key: impl Hash) -> Self {
+        if self.flow == 0 { self.flow(key) } else { self }
+    }
+
     /// What kind of work it is: events of one kind take about as long, and laws learn how
     /// long that is. 0 is not known.
     #[must_use]

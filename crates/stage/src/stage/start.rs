@@ -18,9 +18,20 @@ impl StageBuilder {
     /// A stage of tasks that answers each request with what `handle` returns.
     ///
     /// The function is cloned for each request: what it captures (other stages, clients)
-    /// should be cheap to clone. An error that it returns arrives at the caller, as
-    /// [`CallError::Failed`](crate::CallError::Failed) with its text, or as the
+    /// should be cheap to clone. An error that it returns arrives at the caller, in a
+    /// [`CallError::Failed`](crate::CallError::Failed), or as the
     /// [`CallError`](crate::CallError) that it is.
+    ///
+    /// What the compiler rejects, and the cure:
+    /// - *expected `Result<_, Box<dyn Error …>>`*: a function with an error type of its own. Have it
+    ///   return [`BoxError`], into which `?` turns any error.
+    /// - *future cannot be sent between threads safely*: something that is not `Send`, such as an `Rc`
+    ///   or the guard of a lock, is held across an `await`. End its scope before.
+    /// - *borrowed value does not live long enough*, *`FnOnce` is not general enough*: the function
+    ///   borrows from its surroundings, or takes its request by reference. Make the closure
+    ///   `async move` with clones of what it needs, and have it own its request.
+    /// - *the trait `Clone` is not implemented*: something captured cannot be cloned. Put it into an
+    ///   `Arc`.
     ///
     /// # Errors
     /// [`BuildError`] if it could not work as described.

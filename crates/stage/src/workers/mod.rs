@@ -16,7 +16,7 @@ use crate::call::{BoxError, CallError, destroy_returned};
 use crate::core::{Core, Payload};
 use crate::handler::{Batch, BlockingHandler, Handler};
 use crate::observe::Outcome;
-use crate::panics::{Panic, shown};
+use crate::panics::Panic;
 use crate::termination::Terminated;
 
 pub(crate) use overdue::watch;
@@ -231,9 +231,19 @@ fn record_end<E: Send + 'static>(batch: &mut Batch<E>, end: HandlerEnd, offered:
         HandlerEnd::Terminated => Outcome::Terminated,
         HandlerEnd::Returned(Err(error)) if error.is::<Terminated>() => Outcome::Terminated,
         HandlerEnd::Returned(Err(error)) => {
-            batch.core().note_failure(shown(&error));
+            let returned = CallError::returned(&error);
+            let is_answer = returned.is_expected();
+            if !is_answer {
+                batch.core().note_failure(returned.shown());
+            }
+            drop(returned);
             destroy_returned(error);
-            Outcome::Failed
+            if is_answer {
+                batch.forgive_unanswered();
+                Outcome::Completed
+            } else {
+                Outcome::Failed
+            }
         }
         HandlerEnd::Panicked(panic) => {
             batch.core().note_failure(panic.to_string());

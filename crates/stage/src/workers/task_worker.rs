@@ -69,6 +69,7 @@ async fn run<E: Send + 'static>(
             return Poll::Ready(HandlerEnd::Terminated);
         }
         let (polled, dropped) = watch_replies(|| contained(|| work.poll(cx)));
+        let polled = polled.map(|polled| polled.map_err(|error| worker.stage.share(error)));
         worker.note_unanswered(dropped.any);
         dropped.fail(|| match &polled {
             Ok(Poll::Ready(Err(error))) => CallError::returned(error),

@@ -26,6 +26,7 @@ where
             let offered = batch.len();
             let Some(handler) = slot.handler(&mut batch) else { continue };
             let (end, dropped) = watch_replies(|| contained(|| handler.handle(&mut batch)));
+            let end = end.map(|end| end.map_err(|error| this.worker.stage.share(error)));
             this.worker.note_unanswered(dropped.any);
             dropped.fail(|| match &end {
                 Ok(Err(error)) => CallError::returned(error),

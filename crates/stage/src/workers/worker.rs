@@ -7,7 +7,7 @@ use std::time::Duration;
 use tamarisk_control::{ClassId, Ratio, Timestamp};
 
 use super::overdue::{Attended, Schedule};
-use crate::call::Caller;
+use crate::call::{BoxError, Caller, share};
 use crate::clock::Clock;
 use crate::core::{Core, Payload};
 use crate::observe::StageObservation;
@@ -51,6 +51,8 @@ pub(crate) trait StageView: Send + Sync {
     fn observe(&self) -> StageObservation;
     fn clock(&self) -> &Clock;
     fn quality(&self, class: ClassId) -> Ratio;
+    /// Makes an error that a handler returned one that can be shared.
+    fn share(&self, error: BoxError) -> BoxError;
     /// If it shares processors with others.
     fn processors(&self) -> Option<&Membership>;
 }
@@ -192,6 +194,10 @@ impl<E: Send + 'static> StageView for Core<Payload<E>> {
 
     fn quality(&self, class: ClassId) -> Ratio {
         self.settings.quality_of(class)
+    }
+
+    fn share(&self, error: BoxError) -> BoxError {
+        share(error, |error| self.expects(error))
     }
 
     fn processors(&self) -> Option<&Membership> {

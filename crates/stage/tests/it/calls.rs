@@ -71,7 +71,7 @@ async fn a_reply_let_go_of_is_told_and_the_event_has_failed() {
     for told in [Told::LetGo, Told::LetGoAfterAWhile] {
         assert_eq!(stage.sink().call(told).await, Err(CallError::Unanswered), "{told:?}");
     }
-    let failed = CallError::Failed("it cannot".to_owned());
+    let failed = CallError::Failed("it cannot".into());
     assert_eq!(stage.sink().call(Told::Err).await, Err(failed));
     assert_eq!(stage.sink().call(Told::Answer(2)).await, Ok(2));
     settle().await;
@@ -235,7 +235,7 @@ async fn a_reply_may_travel_through_several_stages() {
     assert_eq!((accounts(&store).completed, accounts(&store).terminated), (1, 1));
 
     store.close();
-    let failed = CallError::Failed("rejected: the stage is closed".to_owned());
+    let failed = CallError::Failed("rejected: the stage is closed".into());
     assert_eq!(sink.call(Told::Answer(8)).await, Err(failed));
     settle().await;
     assert_eq!(accounts(&parse).failed, 1, "it let go of what it could not send on");

@@ -81,7 +81,7 @@ async fn whatever_happens_further_on_reaches_the_caller_with_the_stage_it_happen
     let back = back(&law);
     for front in [forwards(&back), calls(&back)] {
         assert_eq!(front.call(4).await, Ok(8));
-        assert_eq!(front.call(1).await, further(CallError::Failed("it cannot".to_owned())));
+        assert_eq!(front.call(1).await, further(CallError::Failed("it cannot".into())));
         assert_eq!(front.call(2).await, further(CallError::Panicked));
         let entry = Entry::new().timeout(Duration::from_secs(1));
         let started = Instant::now();
@@ -120,7 +120,7 @@ async fn an_error_three_stages_on_names_the_stage_it_happened_in() {
     let back = back(&law);
     let middle = calls(&back);
     for front in [forwards(&middle), calls(&middle)] {
-        assert_eq!(front.call(1).await, further(CallError::Failed("it cannot".to_owned())));
+        assert_eq!(front.call(1).await, further(CallError::Failed("it cannot".into())));
     }
 }
 
@@ -151,7 +151,7 @@ async fn an_error_of_a_blocking_handler_arrives_with_its_text() {
         .blocking_handler(|text: &'static str, _: Context| Ok(text.parse::<u32>()?))
         .unwrap();
     assert_eq!(stage.call("12").await, Ok(12));
-    let failed = CallError::Failed("invalid digit found in string".to_owned());
+    let failed = CallError::Failed("invalid digit found in string".into());
     assert_eq!(stage.call("many").await, Err(failed));
 }
 

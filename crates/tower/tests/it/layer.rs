@@ -1,18 +1,22 @@
 //! Ordinary tower services behind a gate.
 use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use axum::routing::get;
-use http::{Request, Response, StatusCode};
+use http::{Extensions, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Class, ClassId, Classes, Decision, Priority, Reason, Rejection,
     Target, Timestamp,
 };
 use tamarisk_stage::{Clock, Entry, Gate, StageBuilder};
-use tamarisk_tower::StageLayer;
+use tamarisk_tower::{ClientAddress, StageLayer};
+use tonic::transport::server::TcpConnectInfo;
 use tower::{Layer, Service, ServiceExt};
 
 fn gate() -> Gate {
@@ -39,6 +43,69 @@ impl AdmissionLaw for Never {
         let rejection = Rejection::new(Reason::PredictedLate);
         Decision::Reject(rejection.retry_after(Duration::from_millis(2500)))
     }
+}
+
+/// Tells of the client of each request, 0 if it is not known.
+struct Flows(mpsc::Sender<u64>);
+
+impl AdmissionLaw for Flows {
+    fn name(&self) -> &'static str {
+        "flows"
+    }
+
+    fn on_arrival(&mut self, _: Timestamp, arrival: &Arrival, _: &Backlog<'_>) -> Decision {
+        self.0.send(arrival.flow).unwrap();
+        Decision::Admit
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_one_of_its_clients_as_far_as_the_server_tells() {
+    let (sender, flows) = mpsc::channel();
+    let gate = StageBuilder::new("test").workers(8).law(Flows(sender)).gate().unwrap();
+    let stated = Entry::new().flow("an account");
+    let layer = StageLayer::new(gate).trusted_proxies(|peer| peer.is_loopback());
+    let layer = layer.classify(
+        move |head| {
+            if head.uri.path() == "/account" { stated } else { Entry::new() }
+        },
+    );
+    let mut service = layer.layer(Router::new().fallback(|| async { "hello" }));
+    let mut flow_of = async |path: &str, extension: Extensions, forwarded: &str| {
+        let mut request = Request::get(path).header("x-forwarded-for", forwarded);
+        *request.extensions_mut().unwrap() = extension;
+        let request = request.body(Body::empty()).unwrap();
+        let _ = service.call(request).await.unwrap();
+        flows.recv().unwrap()
+    };
+    let axum = |peer: &str| {
+        let mut extensions = Extensions::new();
+        extensions.insert(ConnectInfo::<SocketAddr>(peer.parse().unwrap()));
+        extensions
+    };
+    let tonic = |peer: &str| {
+        let remote_addr = Some(peer.parse().unwrap());
+        let mut extensions = Extensions::new();
+        extensions.insert(TcpConnectInfo { local_addr: None, remote_addr });
+        extensions
+    };
+    let own = |client: &str| {
+        let mut extensions = axum("192.0.2.9:9");
+        extensions.insert(ClientAddress(client.parse().unwrap()));
+        extensions
+    };
+    let one = flow_of("/", axum("192.0.2.1:1"), "").await;
+    assert_ne!(one, 0);
+    assert_eq!(flow_of("/", axum("192.0.2.1:2"), "192.0.2.2").await, one, "not a trusted proxy");
+    assert_eq!(flow_of("/", axum("127.0.0.1:2"), "192.0.2.2, 192.0.2.1").await, one);
+    assert_eq!(flow_of("/", tonic("192.0.2.1:1"), "").await, one);
+    assert_eq!(flow_of("/", own("192.0.2.1"), "").await, one);
+    assert_ne!(flow_of("/", axum("192.0.2.2:1"), "").await, one);
+    let network = flow_of("/", axum("[2001:db8::1]:1"), "").await;
+    assert_eq!(flow_of("/", axum("[2001:db8::2]:1"), "").await, network, "one customer");
+    assert_eq!(flow_of("/", Extensions::new(), "").await, 0);
+    let account = flow_of("/account", axum("192.0.2.1:1"), "").await;
+    assert_eq!(flow_of("/account", axum("192.0.2.2:1"), "").await, account, "as stated");
 }
 
 #[tokio::test(start_paused = true)]

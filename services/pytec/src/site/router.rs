@@ -63,7 +63,7 @@ async fn answer(
     let id = request.id.clone();
     match page.render(entry, request).await {
         Ok(answer) => answer.into_response(),
-        Err(CallError::Failed(text)) => failed(&site, &id, &text),
+        Err(CallError::Failed(failure)) => failed(&site, &id, failure.text()),
         Err(error) => StageError::from(error).response_to(&head.method, &head.headers),
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn digest(
     };
     let answer = running.digest.render(running.work.cx, digest_values(&view, place));
     let answer = answer.map_err(|error| match error {
-        CallError::Failed(cause) => Problem::Digest(cause),
+        CallError::Failed(cause) => Problem::Digest(cause.to_string()),
         other => Problem::Unanswered(other),
     })?;
     let content = String::from_utf8_lossy(&answer.body);

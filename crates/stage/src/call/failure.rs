@@ -1,0 +1,102 @@
+//! What a handler failed of, for its caller.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use super::error::{BoxError, CallError};
+use crate::panics::{contained, shown};
+use crate::termination::Terminated;
+
+/// The error that a handler returned: its text, and the error itself, which
+/// [`downcast_ref`](Self::downcast_ref) shows. Clones share it.
+///
+/// Two are equal if they read the same.
+#[derive(Clone)]
+pub struct Failure {
+    text: Arc<str>,
+    /// None if only its text is known.
+    error: Option<Arc<dyn Error + Send + Sync>>,
+    is_expected: bool,
+}
+
+impl Failure {
+    /// The error as the handler returned it, if it is an `E`.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        let error: &(dyn Error + 'static) = &**self.error.as_ref()?;
+        error.downcast_ref()
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether its stage [expects](crate::StageBuilder::expects) such an error as an answer.
+    pub(super) fn is_expected(&self) -> bool {
+        self.is_expected
+    }
+
+    /// The same without the error itself.
+    pub(super) fn as_text(&self) -> Self {
+        Self { error: None, ..self.clone() }
+    }
+}
+
+impl<T: Into<String>> From<T> for Failure {
+    fn from(text: T) -> Self {
+        Self { text: text.into().into(), error: None, is_expected: false }
+    }
+}
+
+impl PartialEq for Failure {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Failure {}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.text, f)
+    }
+}
+
+/// Which errors of its handler a stage expects as answers.
+#[derive(Clone, Default)]
+pub(crate) struct ExpectedErrors(Option<Arc<dyn Fn(&BoxError) -> bool + Send + Sync>>);
+
+impl ExpectedErrors {
+    /// Those of type `E` too for which this holds.
+    pub(crate) fn and<E: Error + 'static>(
+        self,
+        is_expected: impl Fn(&E) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self(Some(Arc::new(move |error| {
+            error.downcast_ref().is_some_and(&is_expected) || self.contain(error)
+        })))
+    }
+
+    pub(crate) fn contain(&self, error: &BoxError) -> bool {
+        self.0.as_ref().is_some_and(|is_expected| is_expected(error))
+    }
+}
+
+/// Makes an error that a handler returned one that its callers and the books can share.
+/// `is_expected` says which errors are answers.
+pub(crate) fn share(error: BoxError, is_expected: impl FnOnce(&BoxError) -> bool) -> BoxError {
+    if error.is::<CallError>() || error.is::<Terminated>() {
+        return error;
+    }
+    let text = shown(&error);
+    let is_expected = contained(|| is_expected(&error)).unwrap_or(false);
+    let failure = Failure { text: text.into(), error: Some(error.into()), is_expected };
+    CallError::Failed(failure).into()
+}
