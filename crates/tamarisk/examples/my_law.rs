@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tamarisk::control::{Arrival, Backlog, Decision, Finished};
 use tamarisk::laws::catalogue;
+use tamarisk::model::sim::{Client, Distribution, Scenario, Simulation, Stage as Simulated};
 use tamarisk::{
     AdmissionLaw, BoxError, Classes, Context, Reason, Rejection, Stage, Target, Timestamp,
 };
-use tamarisk_model::sim::{Client, Distribution, Scenario, Simulation, Stage as Simulated};
 
 /// Rejects what would wait for longer than half of the target: the queue, times the mean
 /// service time, over the workers.

@@ -41,6 +41,8 @@
 //! - `tower` (feature `tower`, on by default): a tower service behind a gate, in one line.
 //! - `axum` (feature `axum`): routes that stages answer. Feature `status`: a status port. Feature
 //!   `http2`: HTTP/2 in clear text.
+//! - `model` (feature `model`): what a network of stages will do before it runs, by queueing theory and
+//!   by simulation of the laws that rule it.
 //!
 //! `docs/GUIDE.md` goes from nothing to a service of three stages.
 //!
@@ -57,17 +59,19 @@ pub use tamarisk_stage::pressure;
 pub use tamarisk_stage::{
     Accounts, AdmissionContext, Batch, BlockingHandler, BoxError, BuildError, CallError,
     ClassObservation, Clock, Context, Discipline, DrainReport, EdgeObservation, EnterError, Entry,
-    Envelope, EventId, Gate, GatePermit, GlobalObservation, Graph, GraphError, GraphObservation,
-    Handler, Inline, InlineError, LawObservation, LawReading, Level, NoTimer, Node, Outcome,
-    Percentiles, Permit, Phase, Predicate, Pressure, Profile, ReplaceError, Reply, Request,
-    Reserve, RunError, Running, SendError, SenderObservation, ServiceProfile, SharedProcessors,
-    Shield, Signal, Signals, Sink, Stage, StageBuilder, StageClasses, StageFn, StageObservation,
-    Terminated, TestContext, TimeHistogram, Timer, TimerError, Timers, TrySink, blocking_fn,
-    stage_fn,
+    Envelope, EventId, Failure, Gate, GatePermit, GlobalObservation, Graph, GraphError,
+    GraphObservation, Handler, Inline, InlineError, LawObservation, LawReading, Level, NoTimer,
+    Node, Outcome, Percentiles, Permit, Phase, Predicate, Pressure, Profile, ReplaceError, Reply,
+    Request, Reserve, RunError, Running, SendError, SenderObservation, ServiceProfile,
+    SharedProcessors, Shield, Signal, Signals, Sink, Stage, StageBuilder, StageClasses, StageFn,
+    StageObservation, Terminated, TestContext, TimeHistogram, Timer, TimerError, Timers, TrySink,
+    blocking_fn, stage_fn,
 };
 
 #[cfg(feature = "axum")]
 pub use tamarisk_axum as axum;
+#[cfg(feature = "model")]
+pub use tamarisk_model as model;
 #[cfg(feature = "tower")]
 pub use tamarisk_tower as tower;
 
