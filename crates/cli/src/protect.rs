@@ -23,6 +23,7 @@ use crate::arguments::{UpstreamUrl, misunderstood};
 use crate::ending::Ending;
 use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
+use crate::serving::announcement::Doing;
 use crate::serving::front_args::FrontArgs;
 use crate::serving::tls;
 use crate::serving::{self, RunningService, check_token, counted, warn_of_readable};
@@ -74,7 +75,7 @@ pub(crate) struct Protect {
     #[command(flatten)]
     front: FrontArgs,
     /// Another service, to which requests go that the service is too busy for: a static copy, a queueing
-    /// page, another region. At most 64 are in flight there; whom it does not answer within 2 s is rejected
+    /// page, another region. At most 64 are in flight there; a client that it does not answer within 2 s gets the 503
     #[arg(long, value_name = "URL", conflicts_with = "config", value_parser = UpstreamUrl)]
     overflow: Option<Origin>,
     /// Response-time target: half of the answers within TIME
@@ -129,9 +130,10 @@ impl Protect {
             recordings.announce();
             recordings.watch().await;
         };
-        let start = (options.front.clone(), options);
-        let read = || self.options();
-        let ending = serving::run::<Running>(&self.messages, start, read, recording, &self.front)?;
+        let (start, read) = ((options.front.clone(), options), || self.options());
+        let args = &self.front;
+        let doing = Doing::Protecting;
+        let ending = serving::run::<Running>(&self.messages, &doing, start, read, recording, args)?;
         recordings.end();
         Ok(ending)
     }
@@ -176,8 +178,6 @@ impl Protect {
 impl RunningService for Running {
     type Options = Options;
     type ReloadError = Infallible;
-
-    const DOING: &str = "Protecting";
 
     async fn start(options: Options, listeners: Option<Listeners>) -> anyhow::Result<Self> {
         Ok(match listeners {

@@ -121,8 +121,9 @@ impl Pytec {
         let (look_again, restart) = (SignalWatch::read_again(), SignalWatch::restart());
         let listener = TcpListener::bind(self.listen).await;
         let listener = listener.with_context(|| format!("cannot listen on {}", self.listen))?;
-        tracing::info!("Serving on http://{}", listener.local_addr()?);
-        tracing::info!("{}.", counted(site.pages().len(), "page"));
+        let (folder, pages) = (self.folder.display(), counted(site.pages().len(), "page"));
+        let (address, version) = (listener.local_addr()?, env!("CARGO_PKG_VERSION"));
+        tracing::info!("Serving {folder} at http://{address}: {pages} (tamarisk {version})");
         let mut service = Service::new().stage(&site);
         if let Some(status) = self.status {
             service = service.status(status.to_string());

@@ -24,6 +24,7 @@ use crate::ending::Ending;
 use crate::mail;
 use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
+use crate::serving::announcement::Doing;
 use crate::serving::front_args::FrontArgs;
 use crate::serving::tls;
 use crate::serving::{self, RunningService, check_token, counted, warn_of_readable};
@@ -145,7 +146,8 @@ impl Serve {
         }
         let start = (options.front.clone(), options);
         let (read, beside) = (|| self.options(), std::future::pending());
-        serving::run::<Running>(&self.messages, start, read, beside, &self.front)
+        let doing = Doing::Serving(self.site.clone());
+        serving::run::<Running>(&self.messages, &doing, start, read, beside, &self.front)
     }
 
     #[cfg(not(feature = "services"))]
@@ -243,8 +245,6 @@ async fn check(options: Options) -> anyhow::Result<Ending> {
 impl RunningService for Running {
     type Options = Options;
     type ReloadError = anyhow::Error;
-
-    const DOING: &str = "Serving";
 
     async fn start(options: Options, listeners: Option<Listeners>) -> anyhow::Result<Self> {
         Ok(match listeners {

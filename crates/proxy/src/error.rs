@@ -24,6 +24,8 @@ pub(crate) enum ProxyError {
     Unreachable,
     /// It closed the connection, or what it sent was no answer.
     Broken,
+    /// It answered in HTTP/2.
+    Http2,
     /// It took too long to connect: nothing has been sent.
     Unconnected,
     /// It took too long to answer.
@@ -49,6 +51,7 @@ impl ProxyError {
     pub(crate) fn of(error: &ExchangeError) -> Self {
         match error {
             ExchangeError::Late => Self::Silent,
+            ExchangeError::Http2 => Self::Http2,
             ExchangeError::Client(error) => Self::Client(error.violation()),
             ExchangeError::Ended | ExchangeError::Malformed | ExchangeError::Unread => Self::Broken,
             ExchangeError::Disk(_) => Self::Disk,
@@ -100,13 +103,14 @@ impl ProxyError {
             Self::Loop => message(StatusCode::LOOP_DETECTED, "loop", "the service behind this proxy leads back to it"),
             Self::Unreachable => message(StatusCode::BAD_GATEWAY, "unreachable", "the service behind this proxy cannot be reached"),
             Self::Broken => message(StatusCode::BAD_GATEWAY, "broken", "the service behind this proxy broke off or gave no proper answer"),
+            Self::Http2 => message(StatusCode::BAD_GATEWAY, "http2", "the service behind this proxy answered in HTTP/2; it is spoken to in HTTP/1.1"),
             Self::Unconnected | Self::Silent => message(StatusCode::GATEWAY_TIMEOUT, "silent", "the service behind this proxy did not answer in time"),
             Self::Overdue => message(StatusCode::GATEWAY_TIMEOUT, "overdue", "the deadline that the request itself set has passed"),
             Self::Overlong => message(StatusCode::GATEWAY_TIMEOUT, "overlong", "the service behind this proxy took longer than it may at present"),
             Self::Client(Some(violation)) => message(violation.status(), "body", "the request body was malformed, too large or too slow"),
             Self::Client(None) => message(StatusCode::BAD_REQUEST, "body", "the request body was malformed, too large or too slow"),
             Self::TooLong => message(StatusCode::PAYLOAD_TOO_LARGE, "too_long", "the request body is longer than what this proxy buffers"),
-            Self::Crowded => message(StatusCode::SERVICE_UNAVAILABLE, "bodies", "too many request bodies are being received; try again later"),
+            Self::Crowded => message(StatusCode::SERVICE_UNAVAILABLE, "bodies", "too many request bodies are being received"),
             Self::Threads => message(StatusCode::SERVICE_UNAVAILABLE, "threads", "the request body cannot be buffered: the system gives no thread"),
             Self::Disk => message(StatusCode::SERVICE_UNAVAILABLE, "disk", "the request body cannot be buffered: the disk failed or is full"),
         }

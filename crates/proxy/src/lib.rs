@@ -35,4 +35,4 @@ pub use request::held::Held;
 pub use request::intake::RequestBuffering;
 pub use upstream::exchange_error::ExchangeError;
 pub use upstream::kind_times::KindTime;
-pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream, host_and_port};
+pub use upstream::{HostHeader, InvalidUpstream, Origin, UNNAMED, Upstream, host_and_port};

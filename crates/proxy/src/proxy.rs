@@ -1,6 +1,7 @@
 //! One core's proxy: what becomes of a request, from its head to the answer.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,9 +14,9 @@ use http_body::Body;
 use hyper::service::Service;
 use ipnet::IpNet;
 use tamarisk_http_gate::{self, Details, ErrorPages, Form};
-use tamarisk_observe::RequestIds;
 use tamarisk_observe::access_log::{self, Admission, Log, Logged, Names};
 use tamarisk_observe::status::{Rejection, Rejections};
+use tamarisk_observe::{RequestId, RequestIds};
 use tamarisk_server::guard::Violation;
 use tamarisk_server::{ClientBody, FastPath, FastResponse, PlainRequest, Reply};
 use tamarisk_stage::{EnterError, Entry};
@@ -222,8 +223,9 @@ impl Proxy {
             upstream.comes_overdue(choice.class);
         }
         logged.iter_mut().for_each(|logged| logged.offered());
-        let wanted =
-            upstream.kind_times.is_wanted().then(|| (head.method.clone(), head.uri.clone()));
+        let is_wanted = upstream.kind_times.is_wanted();
+        let is_told = tracing::enabled!(tracing::Level::DEBUG);
+        let wanted = (is_wanted || is_told).then(|| (head.method.clone(), head.uri.clone()));
         let asked = (logged.is_some() || wanted.is_some() || timeout.is_some()).then(Instant::now);
         let waited = || asked.map_or(Duration::ZERO, |asked| asked.elapsed());
         let passage = Passage { peer, client, streams: choice.streams, budget: &self.budget };
@@ -244,11 +246,8 @@ impl Proxy {
                     let (at, client) = (SystemTime::now(), address);
                     self.rejections.push(Rejection { at, client, route, stage, class, reason, id });
                 }
-                tracing::debug!(
-                    "Rejected request {} of {client} to {:?} ({outcome}: {reason}).",
-                    id.as_str(),
-                    upstream_client.upstream.gate.name()
-                );
+                let told = Told { method: &head.method, path: head.uri.path(), client: address };
+                told.line(outcome, reason, upstream, &id);
                 let form = form(head);
                 if let Some(overflow) = overflow::of(upstream_client, &rejected, &head.headers) {
                     let left = timeout.map(|timeout| timeout.saturating_sub(waited()));
@@ -275,21 +274,26 @@ impl Proxy {
         match answered {
             Ok(answer) => {
                 let (has_failed, took) = (has_failed(answer.status()), waited() - queued);
-                if let Some((method, uri)) = wanted.filter(|_| !has_failed) {
-                    let request = (&method, uri.path());
-                    upstream.kind_times.answered(choice.kind, choice.class, request, took);
+                if let Some((method, uri)) = &wanted {
+                    let request = (method, uri.path());
+                    if has_failed {
+                        let status = answer.status().as_u16();
+                        let why = format_args!("answered {status} after {took:.1?}");
+                        let told = Told { method, path: uri.path(), client: address };
+                        told.line("failed", why, upstream, &id);
+                    } else if is_wanted {
+                        upstream.kind_times.answered(choice.kind, choice.class, request, took);
+                    }
                 }
                 logged.iter_mut().for_each(|logged| logged.answered(has_failed, took));
                 answer
             }
             Err(error) => {
                 let outcome = error.outcome().as_str();
-                tracing::debug!(
-                    "Request {} of {client} to {:?} {outcome}: {}.",
-                    id.as_str(),
-                    upstream_client.upstream.gate.name(),
-                    error.reason()
-                );
+                if let Some((method, uri)) = &wanted {
+                    let told = Told { method, path: uri.path(), client: address };
+                    told.line(outcome, error.reason(), upstream, &id);
+                }
                 logged.iter_mut().for_each(|logged| {
                     logged.unanswered(outcome, error.reason(), waited() - queued);
                 });
@@ -386,6 +390,21 @@ impl Service<Request<ClientBody>> for ProxyService {
 fn fresh(site: &Site, upstream: &Arc<Upstream>) -> Arc<UpstreamClient> {
     let (abandoned, instance) = (site.budget.abandoned().clone(), site.instance.clone());
     Arc::new(UpstreamClient::new(Arc::clone(upstream), abandoned, instance))
+}
+
+/// A request as `--verbose` speaks of it. Its query stays out: it may hold secrets.
+struct Told<'r> {
+    method: &'r Method,
+    path: &'r str,
+    client: IpAddr,
+}
+
+impl Told<'_> {
+    fn line(&self, outcome: &str, why: impl Display, upstream: &Upstream, id: &RequestId) {
+        let Self { method, path, client } = self;
+        let (shown, id) = (upstream.shown(), id.as_str());
+        tracing::debug!("{method} {path} of {client} to {shown} {outcome}: {why} (request {id}).");
+    }
 }
 
 /// What is not passed on, whatever its route.

@@ -6,8 +6,8 @@ use ipnet::IpNet;
 use tamarisk_control::{Classes, Target};
 use tamarisk_http_gate::ErrorPages;
 use tamarisk_observe::access_log::LogOptions;
-use tamarisk_proxy::Origin;
 use tamarisk_proxy::classify::{Route, Routes};
+use tamarisk_proxy::{Origin, UNNAMED};
 use tamarisk_service::{FrontOptions, UpstreamOptions};
 
 /// What to protect, and how.
@@ -42,7 +42,7 @@ impl Options {
 
     /// All requests to one service, with one promise; the default limits, on all cores.
     pub fn single(listen: SocketAddr, origin: Origin, target: Target) -> Self {
-        let upstream = UpstreamOptions::new("upstream", origin, Classes::single(target));
+        let upstream = UpstreamOptions::new(UNNAMED, origin, Classes::single(target));
         let routes = Routes::new(vec![Route::everything(0)]);
         Self::new(FrontOptions::new(listen), routes, vec![upstream])
     }

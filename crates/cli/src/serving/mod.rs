@@ -1,6 +1,7 @@
 //! What `protect` and `serve` have in common while they run: start, signals, messages, end.
 
 pub(crate) mod access_log;
+pub(crate) mod announcement;
 pub(crate) mod front_args;
 mod handover;
 mod reload;
@@ -26,6 +27,7 @@ use tamarisk_stage::StageObservation;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use self::announcement::Doing;
 use self::front_args::FrontArgs;
 use self::handover::Handover;
 use self::reload::{read_again_or_say_why, say};
@@ -40,9 +42,6 @@ pub(crate) trait RunningService: Sized {
     type Options;
     /// Why other options cannot be taken over.
     type ReloadError: Into<anyhow::Error>;
-
-    /// What it is doing, for the log of the operator: "Protecting".
-    const DOING: &str;
 
     /// Starts it, on `listeners` if another process has passed some on.
     async fn start(options: Self::Options, listeners: Option<Listeners>) -> anyhow::Result<Self>;
@@ -69,13 +68,15 @@ pub(crate) trait RunningService: Sized {
 /// `read` reads its options again; `beside` runs meanwhile, and must not end.
 pub(crate) fn run<S: RunningService>(
     messages: &MessageOptions,
+    doing: &Doing,
     start: (FrontOptions, S::Options),
     read: impl Fn() -> anyhow::Result<Result<S::Options, ConfigError>>,
     beside: impl Future<Output = ()>,
     args: &FrontArgs,
 ) -> anyhow::Result<Ending> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ending = runtime.block_on(run_until_the_end::<S>(messages, start, read, beside, args));
+    let ending =
+        runtime.block_on(run_until_the_end::<S>(messages, doing, start, read, beside, args));
     // A host may still be looked up, which would be waited for.
     runtime.shutdown_background();
     ending
@@ -83,6 +84,7 @@ pub(crate) fn run<S: RunningService>(
 
 async fn run_until_the_end<S: RunningService>(
     messages: &MessageOptions,
+    doing: &Doing,
     (front, options): (FrontOptions, S::Options),
     read: impl Fn() -> anyhow::Result<Result<S::Options, ConfigError>>,
     beside: impl Future<Output = ()>,
@@ -108,7 +110,7 @@ async fn run_until_the_end<S: RunningService>(
         return Ok(Ending::Done);
     };
     let mut running = started?;
-    announce(S::DOING, running.front());
+    announce(doing, &running);
     say_if_few(connections_by_files, running.front().connections_limit());
     handover::ready();
     let has_successor = Cell::new(false);
@@ -212,9 +214,12 @@ async fn reopen(log: Option<Log>) {
     }
 }
 
-fn announce(doing: &str, front: &RunningFront) {
+fn announce(doing: &Doing, running: &impl RunningService) {
+    let front = running.front();
     let scheme = if front.handshakes().is_some() { "https" } else { "http" };
-    tracing::info!("{doing} on {scheme}://{}", front.local_addr());
+    for line in announcement::lines(doing, scheme, front.local_addr(), &running.upstreams()) {
+        tracing::info!("{line}");
+    }
     if let Some(address) = front.status_addr() {
         tracing::info!("Status on http://{address}/");
     }

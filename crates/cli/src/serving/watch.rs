@@ -1,5 +1,6 @@
 //! Watches the stages and logs overloads, failures and lost upstreams.
 
+mod episode;
 mod losses;
 mod out_of_reach;
 mod overload;
@@ -13,10 +14,10 @@ use tamarisk_server::Rejected;
 use tamarisk_stage::StageObservation;
 use tokio::time::Instant;
 
+pub(crate) use self::episode::EVERY;
 use self::losses::{Change, Losses};
 use self::out_of_reach::OutOfReach;
-pub(crate) use self::overload::EVERY;
-use self::overload::{Failures, Overload};
+use self::overload::{Failures, Named, Overload};
 use super::counted;
 
 /// What has been seen of all stages.
@@ -47,12 +48,10 @@ impl Watch {
         for stage in stages {
             let seen = self.stages.entry(stage.name.clone()).or_default();
             let without_overdue = without_overdue(stage, upstreams);
-            if let Some(message) = seen.overload.look(now, &without_overdue) {
-                message.log(&stage.name);
-            }
-            if let Some(message) = seen.failures.look(now, stage) {
-                message.log(&stage.name);
-            }
+            let named = named(stage, upstreams);
+            let overload = seen.overload.look(now, &without_overdue, &named);
+            let failures = seen.failures.look(now, stage, &named);
+            overload.iter().chain(&failures).for_each(|message| message.log(&stage.name));
         }
         for message in self.out_of_reach.look(now, stages, |name| slowest(upstreams, name)) {
             tracing::warn!("{message}");
@@ -89,6 +88,19 @@ impl Watch {
             ),
             None => {}
         }
+    }
+}
+
+/// How lines speak of `stage`. What it rejects gets a 503, unless it is for handshakes, or has an
+/// overflow.
+fn named(stage: &StageObservation, upstreams: &[Arc<Upstream>]) -> Named {
+    let of_upstream = upstreams.iter().find(|upstream| upstream.gate().name() == stage.name);
+    match of_upstream {
+        Some(upstream) if upstream.overflow().is_none() => {
+            Named { name: upstream.shown().to_owned(), rejected: "got 503" }
+        }
+        Some(upstream) => Named { name: upstream.shown().to_owned(), rejected: "were rejected" },
+        None => Named { name: format!("{:?}", stage.name), rejected: "were rejected" },
     }
 }
 
@@ -151,7 +163,8 @@ mod tests {
         let mut look = || {
             let seen = running.observe();
             let stage = without_overdue(&seen[0], running.upstreams());
-            (seen[0].total().rejected, overload.look(Instant::now(), &stage))
+            let named = named(&stage, running.upstreams());
+            (seen[0].total().rejected, overload.look(Instant::now(), &stage, &named))
         };
         assert_eq!(look(), (0, None));
         let mut client = TcpStream::connect(running.local_addr()).await.unwrap();

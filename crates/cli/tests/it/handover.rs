@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::support::process::Site;
-use crate::support::{Ended, Load, STUCK, connection};
+use crate::support::{Ended, Load, STUCK, connection, said};
 use command_fds::{CommandFdExt, FdMapping};
 use tamarisk_trace::Reader;
 
@@ -34,7 +34,7 @@ fn check_restarts(mut site: Site, count: usize) {
         // Two processes speak, in no order.
         let [successor, serving, drained] =
             site.says_all(["Restart: started process ", site.greeting, "Drained: "]);
-        assert_eq!(serving, address.to_string(), "the same sockets");
+        assert_eq!(said::address(&serving), address.to_string(), "the same sockets");
         assert_eq!(drained, "all requests were completed.");
         site.process = successor.split(',').next().unwrap().parse().unwrap();
     }

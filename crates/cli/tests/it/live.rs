@@ -118,7 +118,7 @@ impl Protect {
             .spawn()
             .unwrap();
         let said = Said::by(child.stderr.take().unwrap());
-        let (url, status) = (said.after("Protecting on "), said.after("Status on "));
+        let (url, status) = (format!("http://{}", said.address()), said.after("Status on "));
         Self { child, said, url, status, served }
     }
 

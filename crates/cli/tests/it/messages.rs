@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::said::Said;
+use crate::support::said::{Said, address};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
 
@@ -34,10 +34,7 @@ impl Protect {
         let said = Said::by(process.stderr.take().unwrap());
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut protect = Self { process, said, address };
-        let line = protect.says("Protecting on http://");
-        let (_, rest) = line.split_once("Protecting on http://").unwrap();
-        protect.address =
-            rest.trim_end_matches(['"', '}']).split('"').next().unwrap().parse().unwrap();
+        protect.address = protect.said.address().parse().unwrap();
         protect
     }
 
@@ -142,26 +139,25 @@ fn an_upstream_that_is_lost_and_comes_back_is_told_once_with_the_reason() {
     let upstream = listener.local_addr().unwrap();
     drop(listener);
     let protect = Protect::start(upstream, &[]);
-    for _ in 0..3 {
+    for _ in 0..5 {
         assert!(protect.get("").starts_with("HTTP/1.1 502"));
     }
     let address = upstream.to_string();
     let values = [(address.as_str(), "UPSTREAM")];
     assert_eq!(
-        plain(&protect.says("is lost"), &values),
-        "  WARN Upstream \"upstream\" is lost: cannot connect to UPSTREAM: Connection refused (os \
-         error 111)."
+        plain(&protect.says("cannot be reached"), &values),
+        "  WARN UPSTREAM cannot be reached (connection refused); requests get 502."
     );
     let line = plain(&protect.says("fail"), &values);
-    assert!(line.starts_with("  WARN Requests to \"upstream\" fail: "), "{line}");
-    assert!(line.ends_with(" The last one: cannot connect to UPSTREAM."), "{line}");
+    assert!(line.starts_with("  WARN Requests to UPSTREAM fail: 5 of 5 in the last "), "{line}");
+    assert!(line.ends_with("; the last one: cannot connect to UPSTREAM."), "{line}");
 
     serve(TcpListener::bind(upstream).unwrap());
     assert!(protect.get("").ends_with("ok"));
     let line = protect.said.line();
     let line = plain(&line, &values);
-    assert!(line.starts_with("  INFO Upstream \"upstream\" is back after "), "{line}");
-    assert!(line.ends_with(" s; 3 attempts to connect failed."), "{line}");
+    assert!(line.starts_with("  INFO UPSTREAM can be reached again after "), "{line}");
+    assert!(line.ends_with(" s; 5 attempts to connect failed."), "{line}");
 }
 
 #[test]
@@ -180,19 +176,24 @@ fn an_overload_is_told_in_one_line_when_it_begins_and_in_one_when_it_ends() {
     // While the upstream works at the first request, there is no place for another one.
     let (mut held, _) = listener.accept().unwrap();
     let _ = held.read(&mut [0; 4096]);
-    assert!(protect.get("").starts_with("HTTP/1.1 503"));
+    for _ in 0..5 {
+        assert!(protect.get("").starts_with("HTTP/1.1 503"));
+    }
+    let read = |part| serde_json::from_str::<serde_json::Value>(&protect.says(part)).unwrap();
+    let begins = read("Overload of");
+    assert_eq!((&begins["level"], &begins["stage"]), (&"WARN".into(), &"upstream".into()));
+    assert_eq!((&begins["count"], &begins["requests"]), (&5.into(), &5.into()));
+    let message = begins["message"].as_str().unwrap();
+    let start = format!("Overload of {upstream}: 5 of 5 requests got 503 in the last ");
+    assert!(message.starts_with(&start), "{message}");
+    assert!(message.ends_with(" (queue full 5); no other was answered."), "{message}");
     held.write_all(OK).unwrap();
     assert!(first.join().unwrap().ends_with("ok"));
-    let read = |part| serde_json::from_str::<serde_json::Value>(&protect.says(part)).unwrap();
-    let begins = read("begins");
-    assert_eq!((&begins["level"], &begins["stage"]), (&"WARN".into(), &"upstream".into()));
-    assert_eq!(begins["count"], 1);
-    let message = begins["message"].as_str().unwrap();
-    assert!(message.contains("were rejected in the last second (queue_full 1)."), "{message}");
     let line = protect.said.line();
     let ends: serde_json::Value = serde_json::from_str(&line).unwrap();
     let message = ends["message"].as_str().unwrap();
-    assert!(message.contains("ended after 1 s: 1 of "), "{message}");
+    assert!(message.starts_with(&format!("Overload of {upstream} ended after ")), "{message}");
+    assert!(message.ends_with(": 5 of 6 requests got 503."), "{message}");
 }
 
 #[test]
@@ -202,13 +203,86 @@ fn requests_are_not_told_unless_asked() {
     serve(listener);
     let protect = Protect::start(upstream, &["--verbose"]);
     assert!(protect.get("x-request-timeout: 0\r\n").starts_with("HTTP/1.1 503"));
-    let line = protect.says("DEBUG Rejected");
-    assert!(line.contains("predicted_late") && line.contains("127.0.0.1"), "{line}");
+    let line = protect.says("DEBUG GET / of 127.0.0.1 to ");
+    let expected = format!("{upstream} rejected: predicted_late (request ");
+    assert!(line.contains(&expected), "{line}");
 
     let quiet = Protect::start(upstream, &[]);
     assert!(quiet.get("x-request-timeout: 0\r\n").starts_with("HTTP/1.1 503"));
     let said = quiet.end();
     assert!(!said.contains("DEBUG"), "{said}");
+}
+
+#[test]
+fn a_failure_of_the_service_is_told_if_asked_and_five_are_without() {
+    const FAILED: &[u8] =
+        b"HTTP/1.1 500 Oops\r\ncontent-length: 4\r\nconnection: close\r\n\r\noops";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(FAILED);
+        }
+    });
+    let protect = Protect::start(upstream, &["--verbose"]);
+    assert!(protect.get("").starts_with("HTTP/1.1 500"));
+    let line = protect.says("DEBUG GET / of 127.0.0.1 to ");
+    assert!(line.contains(&format!("{upstream} failed: answered 500 after ")), "{line}");
+    for _ in 0..4 {
+        assert!(protect.get("").starts_with("HTTP/1.1 500"));
+    }
+    let said = protect.said.up_to("WARN");
+    let warned: Vec<_> = said.lines().filter(|line| line.contains("WARN")).collect();
+    let [line] = warned[..] else { panic!("{said}") };
+    let start = format!("Requests to {upstream} fail: 5 of 5 in the last ");
+    assert!(line.contains(&start) && line.ends_with("; the last one: answered 500."), "{line}");
+}
+
+#[test]
+fn an_upstream_that_speaks_http2_alone_is_told_by_that_name() {
+    // A frame of no settings, and GOAWAY.
+    const HTTP2: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(HTTP2);
+        }
+    });
+    let protect = Protect::start(upstream, &[]);
+    for _ in 0..5 {
+        let answer = protect.get("");
+        assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("(http2, "), "{answer}");
+    }
+    let line = protect.says("fail: 5 of 5 ");
+    let why = "; the last one: it answered in HTTP/2; upstreams are spoken to in HTTP/1.1.";
+    assert!(line.ends_with(why), "{line}");
+}
+
+#[test]
+fn the_start_says_what_is_protected_where_and_how() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap().to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
+    command.args(["protect", &upstream, "--listen", "127.0.0.1:0", "--p90", "200ms"]);
+    let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+    let line = Said::by(process.stderr.take().unwrap()).up_to("Protecting");
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let address = address(&line);
+    let values = [(upstream.as_str(), "UPSTREAM"), (address, "ADDRESS")];
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        plain(line.trim_end(), &values),
+        format!(
+            "  INFO Protecting http://UPSTREAM at http://ADDRESS: 90 % of answers within 200 ms \
+             (work-limit, tamarisk {version})"
+        )
+    );
 }
 
 #[test]

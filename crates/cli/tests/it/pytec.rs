@@ -26,7 +26,7 @@ fn get(address: SocketAddr, path: &str) -> String {
 
 #[test]
 fn the_sample_site_is_served_and_drained() {
-    let site = Site::run("pytec", "Serving on http://", |folder, command| {
+    let site = Site::run("pytec", "Serving ", |folder, command| {
         let options = ["--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"];
         // The guest book is kept among temporary files.
         command.args(["pytec", &sample()]).args(options).env("TMPDIR", folder);

@@ -56,7 +56,7 @@ fn a_folder_may_be_listed_and_its_requests_written_to_standard_output() {
         .spawn()
         .unwrap();
     let said = Said::by(process.stderr.take().unwrap());
-    let address = said.after("Serving on http://");
+    let address = said.address();
     said.after("Status on http://127.0.0.1:");
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
@@ -83,7 +83,7 @@ fn sighup_opens_the_log_again() {
         .spawn()
         .unwrap();
     let said = Said::by(process.stderr.take().unwrap());
-    let address = said.after("Serving on http://");
+    let address = said.address();
     let get = |path: &str| {
         let mut stream = TcpStream::connect(&address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();

@@ -111,7 +111,7 @@ fn a_check_reads_the_token() {
 #[test]
 fn a_port_alone_and_localhost_are_addresses() {
     for (name, listen) in [("port", ":0"), ("localhost", "localhost:0")] {
-        let site = Site::run(name, "Serving on http://", |folder, command| {
+        let site = Site::run(name, "Serving ", |folder, command| {
             command.args(["serve", "--listen", listen]).arg(folder.join("public"));
         });
         let port = site.serves().port();
@@ -124,7 +124,7 @@ fn a_port_alone_and_localhost_are_addresses() {
 
 #[test]
 fn the_token_from_a_file_changes_the_target_of_the_default_stage() {
-    let site = Site::run("token", "Protecting on http://", |folder, command| {
+    let site = Site::run("token", "Protecting ", |folder, command| {
         let file = folder.join("token");
         fs::write(&file, TOKEN).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
@@ -146,12 +146,12 @@ fn the_token_from_a_file_changes_the_target_of_the_default_stage() {
         changed.starts_with("HTTP/1.1 200 ") && changed.contains(r#""p90":"0.1s""#),
         "{changed}"
     );
-    assert_eq!(site.says("changed over the status port, from p90 1s to p90 "), "100ms.");
+    assert_eq!(site.says("\"upstream\" changed over the status port: p90 1 s → "), "p90 100 ms.");
 }
 
 #[test]
 fn a_token_that_others_can_read_is_warned_of() {
-    let site = Site::run("readable-token", "Protecting on http://", |folder, command| {
+    let site = Site::run("readable-token", "Protecting ", |folder, command| {
         let file = folder.join("token");
         fs::write(&file, TOKEN).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
@@ -165,7 +165,7 @@ fn a_token_that_others_can_read_is_warned_of() {
 
 #[test]
 fn the_status_answers_to_hosts_of_the_file_and_of_the_command_line() {
-    let site = Site::run("status-host", "Protecting on http://", |folder, command| {
+    let site = Site::run("status-host", "Protecting ", |folder, command| {
         let front = "listen = '127.0.0.1:0'\nstatus = '127.0.0.1:0'\np90 = '1s'\n";
         let hosts = "status_hosts = ['file.example']\n";
         let upstream = format!("[upstreams.app]\nurl = '{UPSTREAM}'\n");
@@ -201,7 +201,7 @@ fn limited(folder: &Path, ulimit: &str, limits: &str) -> Command {
 
 #[test]
 fn as_many_files_may_be_open_as_the_system_allows() {
-    let site = Site::run("soft-limit", "Protecting on http://", |folder, command| {
+    let site = Site::run("soft-limit", "Protecting ", |folder, command| {
         *command = limited(folder, "-Sn 256", "");
     });
     site.serves();
@@ -214,7 +214,7 @@ fn as_many_files_may_be_open_as_the_system_allows() {
 
 #[test]
 fn a_low_limit_of_open_files_is_warned_of() {
-    let site = Site::run("hard-limit", "Protecting on http://", |folder, command| {
+    let site = Site::run("hard-limit", "Protecting ", |folder, command| {
         *command = limited(folder, "-n 256", "");
     });
     let said = site.says("At most ");
@@ -230,7 +230,7 @@ fn a_stated_number_of_connections_is_not_warned_of() {
     let mut command = limited(&folder, "-n 256", "limits = { connections = 20 }\n");
     let mut process = command.spawn().unwrap();
     let said = Said::by(process.stderr.take().unwrap());
-    said.up_to("Protecting on http://");
+    said.up_to(" at http://");
     let sent = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
     assert!(sent.unwrap().success());
     let said = said.up_to("Drained: ");

@@ -82,15 +82,26 @@ impl AnswerReader {
         cx: &mut Context<'_>,
     ) -> Poll<Result<AnswerHead, ExchangeError>> {
         loop {
-            if let Some(mut head) = self.head(spare)? {
+            let head = self.head(spare).map_err(|malformed| self.instead_of(malformed.into()))?;
+            if let Some(mut head) = head {
                 if !head.is_interim() {
                     head.whole = self.whole();
                 }
                 return Poll::Ready(Ok(head));
             }
             if ready!(self.poll_read(stream, cx)) == 0 {
-                return Poll::Ready(Err(ExchangeError::Ended));
+                return Poll::Ready(Err(self.instead_of(ExchangeError::Ended)));
             }
+        }
+    }
+
+    /// Why there is no head: that of an upstream which speaks HTTP/2 begins with a frame of settings on
+    /// stream 0 [RFC9113 §3.4].
+    fn instead_of(&self, error: ExchangeError) -> ExchangeError {
+        const SETTINGS: u8 = 4;
+        match self.input.get(3..9) {
+            Some([SETTINGS, _, 0, 0, 0, 0]) => ExchangeError::Http2,
+            _ => error,
         }
     }
 

@@ -118,6 +118,9 @@ impl UpstreamClient {
         match error {
             ProxyError::Unreachable => format!("cannot connect to {host}:{port}"),
             ProxyError::Unconnected | ProxyError::Silent => "did not answer in time".to_owned(),
+            ProxyError::Http2 => {
+                "it answered in HTTP/2; upstreams are spoken to in HTTP/1.1".to_owned()
+            }
             _ => "broke off, or its answer was malformed".to_owned(),
         }
     }
@@ -217,7 +220,7 @@ impl UpstreamClient {
         time: &mut Duration,
         limit: Limit,
     ) -> Result<Box<UpstreamConnection>, ProxyError> {
-        let Upstream { host, port, connect_time, connectivity, .. } = &*self.upstream;
+        let Upstream { host, port, shown, connect_time, connectivity, .. } = &*self.upstream;
         let start = Instant::now();
         let is_cut_short = *time < *connect_time;
         let connected = connect(host, *port, (*time).min(*connect_time)).await;
@@ -232,11 +235,11 @@ impl UpstreamClient {
         }
         match connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
             Ok(stream) => {
-                connectivity.connected(&self.stage);
+                connectivity.connected(&self.stage, shown);
                 Ok(Box::new(UpstreamConnection::new(stream, self.pool.last_sweep())))
             }
             Err(error) => {
-                connectivity.failed(&self.stage, &format!("{host}:{port}"), &error);
+                connectivity.failed(&self.stage, shown, &error);
                 Err(match is_late(&error) {
                     true => ProxyError::Unconnected,
                     false => ProxyError::Unreachable,

@@ -20,8 +20,8 @@ struct Loss {
 }
 
 impl Connectivity {
-    /// A connection was made.
-    pub(crate) fn connected(&self, name: &str) {
+    /// A connection was made to the upstream that lines speak of so.
+    pub(crate) fn connected(&self, name: &str, shown: &str) {
         if !self.is_lost.load(Ordering::Relaxed) {
             return;
         }
@@ -29,24 +29,48 @@ impl Connectivity {
         self.is_lost.store(false, Ordering::Relaxed);
         tracing::info!(
             upstream = name,
-            "Upstream {name:?} is back after {:.1} s; {attempts} attempts to connect failed.",
+            "{shown} can be reached again after {:.1} s; {attempts} attempts to connect failed.",
             since.elapsed().as_secs_f64()
         );
     }
 
-    /// No connection could be made to `address`. The first time it is logged, then counted.
-    pub(crate) fn failed(&self, name: &str, address: &str, error: &io::Error) {
+    /// No connection could be made. The first time it is logged, then counted.
+    pub(crate) fn failed(&self, name: &str, shown: &str, error: &io::Error) {
+        let why = in_words(error);
         let mut loss = self.loss.lock();
         if let Some(loss) = &mut *loss {
             loss.attempts += 1;
-            tracing::debug!(upstream = name, "Cannot connect to {address}: {error}.");
+            tracing::debug!(upstream = name, "{shown} cannot be reached ({why}).");
             return;
         }
         *loss = Some(Loss { since: Instant::now(), attempts: 1 });
         self.is_lost.store(true, Ordering::Relaxed);
+        let status = if error.kind() == io::ErrorKind::TimedOut { 504 } else { 502 };
         tracing::warn!(
             upstream = name,
-            "Upstream {name:?} is lost: cannot connect to {address}: {error}."
+            "{shown} cannot be reached ({why}); requests get {status}."
         );
+    }
+}
+
+/// As in `connection refused`, without the system's number.
+fn in_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error ").next().unwrap_or_default();
+    let mut characters = text.chars();
+    characters
+        .next()
+        .map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_reason_is_told_in_words() {
+        let refused = io::Error::from_raw_os_error(111);
+        assert_eq!(in_words(&refused), "connection refused");
+        assert_eq!(in_words(&io::Error::other("No such host")), "no such host");
     }
 }

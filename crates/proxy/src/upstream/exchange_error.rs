@@ -14,6 +14,9 @@ pub enum ExchangeError {
     /// What it sent is no answer.
     #[error("the upstream's answer is malformed")]
     Malformed,
+    /// It speaks HTTP/2 at once, as servers of gRPC do.
+    #[error("the upstream answered in HTTP/2")]
+    Http2,
     /// It took too long to begin the answer, or stopped within it for too long.
     #[error("the upstream took too long")]
     Late,

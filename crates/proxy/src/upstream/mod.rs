@@ -28,9 +28,14 @@ use crate::abandoned;
 use crate::classify::Client;
 use crate::request::intake::RequestBuffering;
 
+/// The name of an upstream that has none of its operator's. Messages give its address instead.
+pub const UNNAMED: &str = "upstream";
+
 /// A service behind the proxy, and the gate before it.
 #[derive(Clone)]
 pub struct Upstream {
+    /// How messages speak of it.
+    shown: String,
     host: String,
     port: u16,
     authority: HeaderValue,
@@ -58,7 +63,12 @@ impl Upstream {
     /// The service at `origin`, admitted to by `gate`. It has 5 s to accept a
     /// connection, 60 s to begin its answer, and 60 s for each further part of it.
     pub fn new(origin: &Origin, gate: Gate) -> Self {
+        let shown = match gate.name() {
+            UNNAMED => origin.authority.to_string(),
+            name => format!("{name:?} ({})", origin.authority),
+        };
         Self {
+            shown,
             host: origin.host.clone(),
             port: origin.port,
             authority: HeaderValue::from_str(origin.authority.as_str())
@@ -182,14 +192,18 @@ impl Upstream {
     /// A request to it has come back. That is logged once.
     pub(crate) fn leads_back(&self) {
         if !self.leads_back.swap(true, Ordering::Relaxed) {
-            let (name, authority) = (self.gate.name(), &self.authority);
             tracing::warn!(
-                upstream = name,
-                "Upstream {name:?} ({}) leads back to this proxy: requests get 508. Give the address of \
-                 the service itself.",
-                String::from_utf8_lossy(authority.as_bytes())
+                upstream = self.gate.name(),
+                "{} leads back to this proxy: requests get 508. Give the address of the service itself.",
+                self.shown
             );
         }
+    }
+
+    /// How messages speak of it: as in `"shop" (127.0.0.1:3000)`, or by its address alone if it is
+    /// [`UNNAMED`].
+    pub fn shown(&self) -> &str {
+        &self.shown
     }
 
     /// The gate before it.

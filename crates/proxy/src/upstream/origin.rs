@@ -14,9 +14,18 @@ pub enum InvalidUpstream {
     /// Not a URL at all.
     #[error("{0:?} is not a URL")]
     Malformed(String),
-    /// Some other scheme than `http`.
-    #[error("the scheme of {0:?} is not http; give a URL such as `http://127.0.0.1:3000`")]
+    /// TLS is not spoken to upstreams.
+    #[error(
+        "{0:?}: https upstreams are not supported; put a local TLS proxy such as stunnel between, \
+         or use http://"
+    )]
+    Tls(String),
+    /// Some other scheme.
+    #[error("{0:?} does not begin with http://; write for example http://127.0.0.1:3000")]
     Scheme(String),
+    /// A host alone.
+    #[error("{0:?} has no port: write {0}:3000, or http://{0} for port 80")]
+    NoPort(String),
     /// More than a host and a port.
     #[error("{0:?} has a path or a query: only a host and a port can be given")]
     NotBare(String),
@@ -51,8 +60,13 @@ impl std::str::FromStr for Origin {
             None => url.to_owned(),
         };
         let uri: Uri = whole.parse().map_err(|_| InvalidUpstream::Malformed(url.to_owned()))?;
-        if uri.scheme_str() != Some("http") {
-            return Err(InvalidUpstream::Scheme(url.to_owned()));
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => return Err(InvalidUpstream::Tls(url.to_owned())),
+            None if uri.authority().is_some() => {
+                return Err(InvalidUpstream::NoPort(url.to_owned()));
+            }
+            _ => return Err(InvalidUpstream::Scheme(url.to_owned())),
         }
         let authority = match uri.authority() {
             Some(authority)
@@ -162,8 +176,10 @@ mod tests {
         }
         let error = |url: &str| url.parse::<Origin>().unwrap_err();
         assert_eq!(error("a b"), InvalidUpstream::Malformed("a b".to_owned()));
-        assert_eq!(error("a"), InvalidUpstream::Scheme("a".to_owned()));
-        assert_eq!(error("https://a"), InvalidUpstream::Scheme("https://a".to_owned()));
+        assert_eq!(error("a"), InvalidUpstream::NoPort("a".to_owned()));
+        assert_eq!(error("https://a"), InvalidUpstream::Tls("https://a".to_owned()));
+        assert_eq!(error("ftp://a"), InvalidUpstream::Scheme("ftp://a".to_owned()));
+        assert_eq!(error("/a"), InvalidUpstream::Scheme("/a".to_owned()));
         assert_eq!(error("http://a/b"), InvalidUpstream::NotBare("http://a/b".to_owned()));
         for url in ["http://u@a", "http://u:p@a:1/b", "u:p@a:1", "https://u:p w@a", "u:@"] {
             assert_eq!(error(url), InvalidUpstream::Credentials);

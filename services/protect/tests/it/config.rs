@@ -488,7 +488,7 @@ fn values_that_cannot_be_say_what_can() {
         "http://127.0.0.1:3000",
         "https://127.0.0.1:3000",
         15,
-        &["is not http", "expected a service"],
+        &["https upstreams are not supported", "expected a service"],
     );
     wrong("http://127.0.0.1:3000", "http://127.0.0.1:3000/x", 15, &["has a path"]);
     wrong("[upstreams.blog]", "[upstreams.\"a b\"]", 19, &["\"a b\" is not a valid name"]);
@@ -668,7 +668,7 @@ fn an_overflow_is_a_url_or_a_table_and_never_the_service_itself() {
             "overflow = \"http://A:80\"",
             "the overflow of \"app\" is http://A:80, the service itself; give the URL of another service",
         ),
-        ("overflow = \"https://b\"", "the scheme of \"https://b\" is not http"),
+        ("overflow = \"https://b\"", "https upstreams are not supported"),
         ("overflow = { limit = 3 }", "\"url\" is missing"),
         ("overflow = { url = \"http://b\", limit = 0 }", "0 is out of range"),
         ("overflow = { url = \"http://b\", limit = 40000 }", "a whole number from 1 to 32768"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::overload::{CALM, EVERY};
+use super::episode::{CALM, EVERY};
 
 /// What is counted when it is lost.
 #[derive(Default)]

@@ -2,26 +2,34 @@
 
 use std::time::Duration;
 
+use tamarisk_control::{Percentile, Reason};
+use tamarisk_plot::format;
 use tamarisk_stage::{Accounts, StageObservation};
 use tokio::time::Instant;
 
-/// The stages are looked at this often.
-pub(crate) const EVERY: Duration = Duration::from_secs(1);
+use super::episode::{Change, Counts, Episode};
 
-/// An overload or a series of failures has ended when there was nothing of it for so long.
-pub(super) const CALM: Duration = Duration::from_secs(10);
+/// From this share of rejections on there is a line: the share from which the status page speaks of
+/// them first.
+const REJECTED_RATIO_MIN: f64 = 0.01;
 
 /// Fewer failures of a hundred requests are not worth a line: some clients ask for what fails.
 const FAILED_RATIO_MIN: f64 = 0.05;
+
+/// How lines speak of a stage, and of what becomes of requests that it rejects.
+pub(super) struct Named {
+    /// As in `127.0.0.1:3000`, or `"shop"`.
+    pub(super) name: String,
+    /// As in `got 503`.
+    pub(super) rejected: &'static str,
+}
 
 /// A line for the operator.
 #[derive(Debug, PartialEq)]
 pub(super) struct Message {
     kind: MessageKind,
     text: String,
-    /// Requests of this kind since it began, and all of them.
-    count: u64,
-    offered: u64,
+    counts: Counts,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +40,10 @@ enum MessageKind {
 
 impl Message {
     pub(super) fn log(&self, stage: &str) {
-        let Self { kind, text, count, offered } = self;
+        let Self { kind, text, counts: Counts { count, of } } = self;
         match kind {
-            MessageKind::Begins => tracing::warn!(stage, count, offered, "{text}"),
-            MessageKind::Ends => tracing::info!(stage, count, offered, "{text}"),
+            MessageKind::Begins => tracing::warn!(stage, count, requests = of, "{text}"),
+            MessageKind::Ends => tracing::info!(stage, count, requests = of, "{text}"),
         }
     }
 }
@@ -45,32 +53,39 @@ impl Message {
 pub(super) struct Overload(Episode);
 
 impl Overload {
-    pub(super) fn look(&mut self, now: Instant, stage: &StageObservation) -> Option<Message> {
-        let rejected = |accounts: &Accounts| accounts.rejected + accounts.dropped;
-        let (name, reasons) = (&stage.name, self.0.reasons(stage));
-        self.0.reasons =
-            stage.rejections.iter().map(|(why, count)| (why.as_str(), *count)).collect();
-        match self.0.look(now, stage, rejected, 0.0)? {
-            Change::Begins { count, offered } => Some(Message {
-                kind: MessageKind::Begins,
-                text: format!(
-                    "Overload of {name:?} begins: {count} of {offered} requests were rejected in the \
-                     last second{reasons}."
-                ),
-                count,
-                offered,
-            }),
-            Change::Ends { after, count, offered, classes } => Some(Message {
-                kind: MessageKind::Ends,
-                text: format!(
-                    "Overload of {name:?} ended after {:.0} s: {count} of {offered} requests were \
-                     rejected{classes}.",
-                    after.as_secs_f64()
-                ),
-                count,
-                offered,
-            }),
-        }
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        stage: &StageObservation,
+        named: &Named,
+    ) -> Option<Message> {
+        let Named { name, rejected } = named;
+        // Both are of requests that have ended: who waits has come and is not rejected yet, and who
+        // is dropped now may have come seconds ago.
+        let counts = counts(stage, |accounts| Counts {
+            count: accounts.rejected + accounts.dropped,
+            of: accounts.offered.saturating_sub(accounts.inside()),
+        });
+        Some(match self.0.look(now, counts, reasons(stage), REJECTED_RATIO_MIN)? {
+            Change::Begins { within, counts, reasons } => {
+                let Counts { count, of } = counts;
+                let others =
+                    if of > count { others(stage) } else { "; no other was answered".to_owned() };
+                let within = last(within);
+                let text = format!(
+                    "Overload of {name}: {count} of {of} requests {rejected} in the {within}{reasons}{others}."
+                );
+                Message { kind: MessageKind::Begins, text, counts }
+            }
+            Change::Ends { after, counts, classes } => {
+                let (Counts { count, of }, after) = (counts, after.as_secs_f64());
+                let classes = by_class(stage, &classes);
+                let text = format!(
+                    "Overload of {name} ended after {after:.0} s: {count} of {of} requests {rejected}{classes}."
+                );
+                Message { kind: MessageKind::Ends, text, counts }
+            }
+        })
     }
 }
 
@@ -79,172 +94,201 @@ impl Overload {
 pub(super) struct Failures(Episode);
 
 impl Failures {
-    pub(super) fn look(&mut self, now: Instant, stage: &StageObservation) -> Option<Message> {
-        let failed = |accounts: &Accounts| accounts.failed;
-        let name = &stage.name;
-        match self.0.look(now, stage, failed, FAILED_RATIO_MIN)? {
-            Change::Begins { count, offered } => {
-                let last = stage.last_failure.as_deref().unwrap_or("unknown");
-                Some(Message {
-                    kind: MessageKind::Begins,
-                    text: format!(
-                        "Requests to {name:?} fail: {count} of {offered} in the last second. The \
-                         last one: {last}."
-                    ),
-                    count,
-                    offered,
-                })
-            }
-            Change::Ends { after, count, offered, classes } => Some(Message {
-                kind: MessageKind::Ends,
-                text: format!(
-                    "Requests to {name:?} succeed again after {:.0} s: {count} of {offered} \
-                     have failed{classes}.",
-                    after.as_secs_f64()
-                ),
-                count,
-                offered,
-            }),
-        }
-    }
-}
-
-/// The time in which something goes on.
-#[derive(Default)]
-struct Episode {
-    /// The accounts by class when it was last looked.
-    before: Option<Vec<Accounts>>,
-    reasons: Vec<(&'static str, u64)>,
-    current: Option<Current>,
-}
-
-struct Current {
-    began: Instant,
-    last: Instant,
-    /// The accounts by class before it began.
-    before: Vec<Accounts>,
-}
-
-enum Change {
-    Begins { count: u64, offered: u64 },
-    Ends { after: Duration, count: u64, offered: u64, classes: String },
-}
-
-impl Episode {
-    /// What has changed, if `count` counts what goes on, and more than this ratio of what was
-    /// offered is worth a line.
-    fn look(
+    pub(super) fn look(
         &mut self,
         now: Instant,
         stage: &StageObservation,
-        count: impl Fn(&Accounts) -> u64,
-        ratio_min: f64,
-    ) -> Option<Change> {
-        let accounts: Vec<_> = stage.classes.iter().map(|class| class.accounts).collect();
-        let before = self.before.replace(accounts.clone()).unwrap_or_default();
-        let total = |of: &[Accounts], count: &dyn Fn(&Accounts) -> u64| -> u64 {
-            of.iter().map(count).sum()
-        };
-        let since = |before: &[Accounts], count: &dyn Fn(&Accounts) -> u64| {
-            total(&accounts, count).saturating_sub(total(before, count))
-        };
-        let new = since(&before, &count);
-        let offered = since(&before, &|accounts| accounts.offered).max(new);
-        let goes_on = new > 0 && new as f64 >= ratio_min * offered as f64;
-        let Some(current) = &mut self.current else {
-            if goes_on {
-                self.current = Some(Current { began: now, last: now, before });
-                return Some(Change::Begins { count: new, offered });
-            }
-            return None;
-        };
-        if goes_on {
-            current.last = now;
-        } else if now.duration_since(current.last) >= CALM {
-            let Current { began, last, before } = self.current.take()?;
-            let classes = stage.classes.iter().enumerate().filter_map(|(index, class)| {
-                let before = before.get(index).copied().unwrap_or_default();
-                let offered = class.accounts.offered.saturating_sub(before.offered);
-                let of_class = count(&class.accounts).saturating_sub(count(&before));
-                (offered > 0).then(|| format!("{:?} {of_class} of {offered}", class.name))
-            });
-            let classes: Vec<_> = classes.collect();
-            return Some(Change::Ends {
-                after: last.duration_since(began) + EVERY,
-                count: since(&before, &count),
-                offered: since(&before, &|accounts| accounts.offered),
-                classes: match classes.len() {
-                    0 | 1 => String::new(),
-                    _ => format!(" ({})", classes.join(", ")),
-                },
-            });
-        }
-        None
-    }
-}
-
-impl Episode {
-    /// What was rejected since the last look and why, the most frequent first: ` (a 3, b 1)`.
-    fn reasons(&self, stage: &StageObservation) -> String {
-        let rejected = stage.rejections.iter().map(|(why, count)| {
-            let known = self.reasons.iter().find(|(name, _)| *name == why.as_str());
-            (count.saturating_sub(known.map_or(0, |(_, count)| *count)), why.as_str())
+        named: &Named,
+    ) -> Option<Message> {
+        let name = &named.name;
+        // Of those that were sent on: rejections say nothing of the service.
+        let counts = counts(stage, |accounts| Counts {
+            count: accounts.failed,
+            of: accounts.completed + accounts.failed + accounts.terminated,
         });
-        let before = self.before.iter().flatten().map(|accounts| accounts.dropped);
-        let now = stage.classes.iter().map(|class| class.accounts.dropped);
-        let dropped = now.sum::<u64>().saturating_sub(before.sum());
-        let all = rejected.chain([(dropped, "dropped in the queue")]);
-        written(all.filter(|(count, _)| *count > 0).collect())
+        Some(match self.0.look(now, counts, Vec::new(), FAILED_RATIO_MIN)? {
+            Change::Begins { within, counts, .. } => {
+                let Counts { count, of } = counts;
+                let (within, latest) = (last(within), stage.last_failure.as_deref());
+                let latest = latest.unwrap_or("unknown");
+                let text = format!(
+                    "Requests to {name} fail: {count} of {of} in the {within}; the last one: {latest}."
+                );
+                Message { kind: MessageKind::Begins, text, counts }
+            }
+            Change::Ends { after, counts, classes } => {
+                let (Counts { count, of }, after) = (counts, after.as_secs_f64());
+                let classes = by_class(stage, &classes);
+                let text = format!(
+                    "Requests to {name} succeed again after {after:.0} s: {count} of {of} failed{classes}."
+                );
+                Message { kind: MessageKind::Ends, text, counts }
+            }
+        })
     }
 }
 
-fn written(mut new: Vec<(u64, &str)>) -> String {
-    new.sort_unstable_by(|a, b| b.cmp(a));
-    let new: Vec<_> = new.into_iter().map(|(count, why)| format!("{why} {count}")).collect();
-    if new.is_empty() { String::new() } else { format!(" ({})", new.join(", ")) }
+fn counts(stage: &StageObservation, of_class: fn(&Accounts) -> Counts) -> Vec<Counts> {
+    stage.classes.iter().map(|class| of_class(&class.accounts)).collect()
+}
+
+/// How often the stage has rejected or dropped for which reason.
+fn reasons(stage: &StageObservation) -> Vec<(&'static str, u64)> {
+    let rejected = stage.rejections.iter().map(|(why, count)| (in_words(*why), *count));
+    let dropped = stage.classes.iter().map(|class| class.accounts.dropped).sum();
+    rejected.chain([("waited too long", dropped)]).collect()
+}
+
+/// A reason in two or three words; docs/OPERATING.md has them beside the names.
+fn in_words(reason: Reason) -> &'static str {
+    match reason {
+        Reason::RateExceeded => "rate used up",
+        Reason::QueueFull => "queue full",
+        Reason::PredictedLate => "would be late",
+        Reason::StandingQueue => "queue standing",
+        Reason::ConcurrencyLimit => "too many in progress",
+        Reason::PriorityCutoff => "priority too low",
+        Reason::ShareExceeded => "over its share",
+        Reason::Random => "at random",
+        Reason::Draining | Reason::Closed => "stopping",
+        Reason::ResourceScarce => "resource scarce",
+        other => other.as_str(),
+    }
+}
+
+/// How those fared that were answered, of the class that is the farthest beyond its target:
+/// `; the others took p90 190 ms of 300 ms`.
+fn others(stage: &StageObservation) -> String {
+    let times = stage.classes.iter().filter_map(|class| {
+        let seconds = class.response_at_percentile?.as_secs_f64();
+        Some((class.percentile, seconds, class.target.as_secs_f64()))
+    });
+    let worst = times
+        .max_by(|(_, one, of), (_, other, of_other)| (one / of).total_cmp(&(other / of_other)));
+    worst.map_or_else(String::new, |(percentile, seconds, target)| {
+        let [seconds, target] = [seconds, target].map(format::seconds);
+        format!("; the others took {} {seconds} of {target}", Percentile(percentile))
+    })
+}
+
+/// `last second`, `last 4 s`
+fn last(within: Duration) -> String {
+    match within.as_secs_f64().round() {
+        ..1.5 => "last second".to_owned(),
+        seconds => format!("last {seconds:.0} s"),
+    }
+}
+
+/// Each class that had requests, if the stage has several: ` ("free" 15 of 30, "paid" 0 of 15)`.
+fn by_class(stage: &StageObservation, counts: &[Counts]) -> String {
+    let classes = stage.classes.iter().zip(counts).filter(|(_, counts)| counts.of > 0);
+    let classes =
+        classes.map(|(class, Counts { count, of })| format!("{:?} {count} of {of}", class.name));
+    let classes: Vec<_> = classes.collect();
+    match classes.len() {
+        0 | 1 => String::new(),
+        _ => format!(" ({})", classes.join(", ")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_control::Reason;
-
     use super::*;
 
-    /// A stage that has rejected and failed so many of so many requests.
-    fn stage(offered: u64, rejected: u64, failed: u64) -> StageObservation {
+    fn app() -> Named {
+        Named { name: "127.0.0.1:3000".to_owned(), rejected: "got 503" }
+    }
+
+    /// A stage of whose requests so many have ended, were rejected and have failed.
+    fn stage(ended: u64, rejected: u64, failed: u64) -> StageObservation {
         let gate = tamarisk_stage::StageBuilder::new("app").gate().unwrap();
         let mut seen = gate.observe();
-        let completed = offered - rejected - failed;
+        let completed = ended - rejected - failed;
         seen.classes[0].accounts =
-            Accounts { offered, rejected, failed, completed, ..Accounts::default() };
+            Accounts { offered: ended, rejected, failed, completed, ..Accounts::default() };
         seen.rejections = [(Reason::QueueFull, rejected)].into();
         seen.last_failure = Some("answered 500".to_owned());
         seen
     }
 
+    /// What is said when a stage is seen so after so many seconds.
+    fn look(
+        overload: &mut Overload,
+        start: Instant,
+        second: u64,
+        stage: &StageObservation,
+    ) -> Option<String> {
+        let now = start + Duration::from_secs(second);
+        overload.look(now, stage, &app()).map(|message| message.text)
+    }
+
     #[tokio::test]
     async fn an_overload_is_told_when_it_begins_and_when_it_has_ended() {
         let (mut overload, start) = (Overload::default(), Instant::now());
-        let mut look = |second, offered, rejected| {
-            let now = start + Duration::from_secs(second);
-            overload.look(now, &stage(offered, rejected, 0)).map(|message| message.text)
+        let mut look = |second, ended, rejected| {
+            look(&mut overload, start, second, &stage(ended, rejected, 0))
         };
         assert_eq!(look(0, 100, 0), None);
-        let text = look(1, 200, 40).unwrap();
         assert_eq!(
-            text,
-            "Overload of \"app\" begins: 40 of 100 requests were rejected in the last second \
-             (queue_full 40)."
+            look(1, 200, 40).unwrap(),
+            "Overload of 127.0.0.1:3000: 40 of 100 requests got 503 in the last second (queue full \
+             40)."
         );
         assert_eq!(look(2, 300, 90), None);
         // A short calm is no end.
         assert_eq!(look(7, 800, 90), None);
         assert_eq!(look(8, 900, 91), None);
         assert_eq!(look(17, 1500, 91), None);
-        let text = look(18, 1600, 91).unwrap();
-        assert_eq!(text, "Overload of \"app\" ended after 8 s: 91 of 1500 requests were rejected.");
+        assert_eq!(
+            look(18, 1600, 91).unwrap(),
+            "Overload of 127.0.0.1:3000 ended after 8 s: 91 of 1500 requests got 503."
+        );
         assert_eq!(look(19, 1700, 91), None);
-        assert!(look(20, 1800, 92).is_some());
+        assert!(look(20, 1800, 96).is_some());
+    }
+
+    #[tokio::test]
+    async fn the_numbers_are_of_requests_that_ended_in_the_same_second() {
+        let (mut overload, start) = (Overload::default(), Instant::now());
+        let mut seen = stage(100, 0, 0);
+        seen.classes[0].accounts.offered += 400;
+        seen.classes[0].accounts.queued = 400;
+        assert_eq!(look(&mut overload, start, 0, &seen), None);
+        // Those that came before are dropped, and 75 are answered.
+        seen.classes[0].accounts.offered += 78;
+        seen.classes[0].accounts.queued = 0;
+        seen.classes[0].accounts.completed += 75;
+        seen.classes[0].accounts.dropped = 400;
+        seen.classes[0].accounts.rejected = 3;
+        seen.rejections = [(Reason::QueueFull, 3)].into();
+        seen.classes[0].target = Duration::from_millis(300);
+        seen.classes[0].response_at_percentile = Some(Duration::from_nanos(190_123_456));
+        assert_eq!(
+            look(&mut overload, start, 1, &seen).unwrap(),
+            "Overload of 127.0.0.1:3000: 403 of 478 requests got 503 in the last second (waited too \
+             long 400, queue full 3); the others took p90 190 ms of 300 ms."
+        );
+    }
+
+    #[tokio::test]
+    async fn a_few_rejections_are_no_overload() {
+        let (mut overload, start) = (Overload::default(), Instant::now());
+        let mut look = |second, ended, rejected| {
+            look(&mut overload, start, second, &stage(ended, rejected, 0))
+        };
+        assert_eq!(look(0, 0, 0), None);
+        assert_eq!(look(1, 1, 1), None);
+        // Less than one of a hundred.
+        assert_eq!(look(2, 1001, 9), None);
+        // Five, but not within ten seconds.
+        assert_eq!(look(20, 1002, 10), None);
+        assert_eq!(look(24, 1004, 12), None);
+        assert_eq!(look(31, 1006, 14), None);
+        assert_eq!(look(32, 1007, 15), None);
+        let text = look(33, 1009, 17).unwrap();
+        let expected =
+            "5 of 5 requests got 503 in the last 9 s (queue full 5); no other was answered.";
+        assert!(text.ends_with(expected), "{text}");
     }
 
     #[tokio::test]
@@ -261,47 +305,34 @@ mod tests {
             seen
         };
         let (mut overload, start) = (Overload::default(), Instant::now());
-        let mut look = |second, of| {
-            let now = start + Duration::from_secs(second);
-            overload.look(now, &seen(of)).map(|message| message.text)
-        };
+        let mut look = |second, of| look(&mut overload, start, second, &seen(of));
         assert_eq!(look(0, [("gold", 10, 0), ("bronze", 10, 0)]), None);
         assert!(look(1, [("gold", 20, 0), ("bronze", 30, 15)]).is_some());
-        let text = look(11, [("gold", 25, 0), ("bronze", 40, 15)]).unwrap();
         assert_eq!(
-            text,
-            "Overload of \"app\" ended after 1 s: 15 of 45 requests were rejected (\"bronze\" 15 of \
+            look(11, [("gold", 25, 0), ("bronze", 40, 15)]).unwrap(),
+            "Overload of 127.0.0.1:3000 ended after 1 s: 15 of 45 requests got 503 (\"bronze\" 15 of \
              30, \"gold\" 0 of 15)."
         );
     }
 
     #[tokio::test]
-    async fn what_was_dropped_in_the_queue_is_among_the_reasons() {
-        let (mut overload, start) = (Overload::default(), Instant::now());
-        assert_eq!(overload.look(start, &stage(100, 0, 0)), None);
-        let mut seen = stage(200, 10, 0);
-        seen.classes[0].accounts.completed -= 30;
-        seen.classes[0].accounts.dropped = 30;
-        let text = overload.look(start + Duration::from_secs(1), &seen).unwrap().text;
-        assert!(text.contains("40 of 100 requests were rejected"), "{text}");
-        assert!(text.ends_with(" (dropped in the queue 30, queue_full 10)."), "{text}");
-    }
-
-    #[tokio::test]
     async fn failures_are_told_with_the_last_reason_if_they_are_many() {
         let (mut failures, start) = (Failures::default(), Instant::now());
-        let mut look = |second, offered, failed| {
+        let mut look = |second, ended, rejected, failed| {
             let now = start + Duration::from_secs(second);
-            failures.look(now, &stage(offered, 0, failed)).map(|message| message.text)
+            let seen = stage(ended, rejected, failed);
+            failures.look(now, &seen, &app()).map(|message| message.text)
         };
-        assert_eq!(look(0, 100, 0), None);
-        assert_eq!(look(1, 200, 4), None);
-        let text = look(2, 300, 10).unwrap();
+        assert_eq!(look(0, 100, 0, 0), None);
+        // One is not many, be it all that came.
+        assert_eq!(look(1, 101, 0, 1), None);
+        assert_eq!(look(2, 300, 0, 4), None);
+        // What was rejected was not sent.
         assert_eq!(
-            text,
-            "Requests to \"app\" fail: 6 of 100 in the last second. The last one: answered 500."
+            look(3, 400, 80, 10).unwrap(),
+            "Requests to 127.0.0.1:3000 fail: 6 of 20 in the last second; the last one: answered 500."
         );
-        let text = look(12, 1300, 10).unwrap();
-        assert!(text.ends_with("after 1 s: 6 of 1100 have failed."), "{text}");
+        let text = look(13, 1400, 80, 10).unwrap();
+        assert!(text.ends_with("after 1 s: 6 of 1020 failed."), "{text}");
     }
 }

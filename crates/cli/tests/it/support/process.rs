@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::said::Said;
+use super::said::{Said, address};
 
 /// A folder, and the processes that serve or proxy one after the other.
 pub struct Site {
@@ -23,7 +23,7 @@ pub struct Site {
 impl Site {
     /// Serves the folder `public`, in which there is `a.txt`.
     pub fn start(name: &str, change: impl FnOnce(&mut Command)) -> Self {
-        Self::run(name, "Serving on http://", |folder, command| {
+        Self::run(name, "Serving ", |folder, command| {
             command.args(["serve", "--listen", "127.0.0.1:0"]).arg(folder.join("public"));
             change(command);
         })
@@ -31,7 +31,7 @@ impl Site {
 
     /// Protects the service at `url`.
     pub fn protect(name: &str, url: &str, options: &[&str]) -> Self {
-        Self::run(name, "Protecting on http://", |_, command| {
+        Self::run(name, "Protecting ", |_, command| {
             command.args(["protect", url, "--listen", "127.0.0.1:0"]).args(options);
         })
     }
@@ -83,7 +83,7 @@ impl Site {
 
     /// Where it serves.
     pub fn serves(&self) -> SocketAddr {
-        self.says(self.greeting).parse().unwrap()
+        address(&self.says(self.greeting)).parse().unwrap()
     }
 }
 

@@ -62,6 +62,11 @@ impl Said {
         rest.trim_end_matches('\n').to_owned()
     }
 
+    /// Where it serves, as its next line of that kind says: `Serving ./public at http://ADDRESS (…`.
+    pub fn address(&self) -> String {
+        address(&self.up_to(" at http")).to_owned()
+    }
+
     /// All lines until the process has ended.
     pub fn rest(&self) -> String {
         let mut text = String::new();
@@ -70,4 +75,12 @@ impl Said {
         }
         text
     }
+}
+
+/// The address in a line such as `Protecting … at http://ADDRESS: 90 % …`.
+pub fn address(line: &str) -> &str {
+    let (_, rest) = line.rsplit_once(" at http").expect("the line says where");
+    let (_, rest) = rest.split_once("://").expect("it is a URL");
+    let end = rest.find([' ', '\n', '"']).unwrap_or(rest.len());
+    rest[..end].trim_end_matches(':')
 }

@@ -31,7 +31,7 @@ impl Site {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let address = Said::by(process.stderr.take().unwrap()).after("://");
+        let address = Said::by(process.stderr.take().unwrap()).address();
         Self { folder, address, process }
     }
 
