@@ -90,9 +90,12 @@ impl Target {
 }
 
 impl std::fmt::Display for Target {
-    /// As in `p90 200ms`.
+    /// As in `p90 200 ms`, or in `p90 ≤ 200 ms` (`{:#}`).
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {:?}", Percentile(self.percentile), self.response_time)
+        let time = format!("{:?}", self.response_time);
+        let unit = time.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(time.len());
+        let bound = if f.alternate() { "≤ " } else { "" };
+        write!(f, "{} {bound}{} {}", Percentile(self.percentile), &time[..unit], &time[unit..])
     }
 }
 
@@ -273,15 +276,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_written_as_it_is_configured() {
+    fn a_target_is_written_for_people() {
         let target = |percentile, ms| {
             let percentile = Ratio::new(percentile).unwrap();
             Target::percentile(percentile, Duration::from_millis(ms)).unwrap().to_string()
         };
-        assert_eq!(target(0.9, 200), "p90 200ms");
-        assert_eq!(target(0.999, 1500), "p99.9 1.5s");
-        assert_eq!(target(0.57, 60_000), "p57 60s");
-        assert_eq!(target(0.999_99, 200), "p99.999 200ms");
+        assert_eq!(target(0.9, 200), "p90 200 ms");
+        assert_eq!(format!("{:#}", super::tests::target()), "p90 ≤ 200 ms");
+        assert_eq!(target(0.999, 1500), "p99.9 1.5 s");
+        assert_eq!(target(0.57, 60_000), "p57 60 s");
+        assert_eq!(target(0.999_99, 200), "p99.999 200 ms");
     }
 
     fn target() -> Target {

@@ -35,10 +35,10 @@ impl Reloaded {
         }
     }
 
-    /// These `names`, of those above, with their values: `cores from 2 to 1, tls (added)`.
+    /// These `names`, of those above, with their values: `cores: 2 → 1, tls (added)`.
     pub fn in_words(&self, names: &[String]) -> String {
         let in_words = |name: &String| match self.values.get(name) {
-            Some([from, to]) => format!("{name} from {from} to {to}"),
+            Some([from, to]) => format!("{name}: {from} → {to}"),
             None => name.clone(),
         };
         names.iter().map(in_words).collect::<Vec<_>>().join(", ")
@@ -76,6 +76,6 @@ mod tests {
         reloaded.keep_values("log", [shown("a.log"), shown("a.log")]);
         reloaded.keep_values("url", [shown("http://a"), shown(&"a".repeat(65))]);
         let told = reloaded.in_words(&reloaded.needs_restart);
-        assert_eq!(told, "cores from 2 to 1, log, url");
+        assert_eq!(told, "cores: 2 → 1, log, url");
     }
 }

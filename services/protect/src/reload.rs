@@ -83,10 +83,11 @@ impl Running {
             }
             if other.target != class.target {
                 targets.push((id, other.target));
-                reloaded.changed.push(format!(
-                    "the target of {:?} of {name:?} from {} to {}",
-                    class.name, class.target, other.target
-                ));
+                let what = match &*class.name {
+                    "default" => format!("{name:?}"),
+                    class => format!("{class:?} of {name:?}"),
+                };
+                reloaded.changed.push(format!("{what}: {} → {}", class.target, other.target));
             }
         }
         upstream.gates().for_each(|gate| gate.set_targets(&targets));
@@ -138,7 +139,7 @@ fn reload_overflow(
 }
 
 /// Which laws have come in place of which, and which of their constants have changed:
-/// ` (admission from a to b, workers_count of workers from 2 to 4)`.
+/// ` (admission: a → b, workers_count of workers: 2 → 4)`.
 fn changed_laws(before: &StageObservation, now: &StageObservation) -> String {
     // Beside a law that is named stand others that change nothing.
     let changes_nothing = |law: &LawObservation| {
@@ -157,14 +158,14 @@ fn changed_laws(before: &StageObservation, now: &StageObservation) -> String {
     for rules in rules {
         let ((before, constants), (now, new_constants)) = (law(before, rules), law(now, rules));
         if before != now {
-            changes.push(format!("{rules} from {before} to {now}"));
+            changes.push(format!("{rules}: {before} → {now}"));
             continue;
         }
         // Those of one law come in one order.
         let both = constants.into_iter().zip(new_constants);
         let differ = both.filter(|((_, from), (_, to))| from != to);
         changes.extend(
-            differ.map(|((name, from), (_, to))| format!("{name} of {rules} from {from} to {to}")),
+            differ.map(|((name, from), (_, to))| format!("{name} of {rules}: {from} → {to}")),
         );
     }
     if changes.is_empty() { String::new() } else { format!(" ({})", changes.join(", ")) }

@@ -3,6 +3,7 @@
 use tamarisk_service::Reloaded;
 use tamarisk_settings::ConfigError;
 
+use super::counted;
 use crate::messages::MessageOptions;
 
 /// What `read` has found; if that is nothing to take over, everything stays as it is.
@@ -32,17 +33,39 @@ pub(crate) fn say(taken_over: Result<Reloaded, impl Into<anyhow::Error>>) {
             if reloaded.has_read_certificates {
                 tracing::info!("Certificates reloaded.");
             }
-            match reloaded.in_words(&reloaded.changed) {
-                nothing if nothing.is_empty() => {
-                    tracing::info!("Configuration reloaded; nothing changed.");
-                }
-                changed => tracing::info!("Configuration reloaded; changed: {changed}."),
-            }
-            let needs_restart = reloaded.in_words(&reloaded.needs_restart);
-            if !needs_restart.is_empty() {
-                tracing::warn!("Needs a restart to take effect: {needs_restart}.");
-            }
+            say_changes(&reloaded);
         }
         Err(error) => tracing::error!("Configuration not reloaded: {:#}", error.into()),
+    }
+}
+
+fn say_changes(reloaded: &Reloaded) {
+    let changed = reloaded.in_words(&reloaded.changed);
+    let needs_restart = reloaded.in_words(&reloaded.needs_restart);
+    let cure = cure(&reloaded.needs_restart);
+    let count = reloaded.needs_restart.len();
+    match (reloaded.changed.is_empty(), count) {
+        (true, 0) => tracing::info!("Configuration reloaded; nothing changed."),
+        (false, 0) => tracing::info!("Configuration reloaded; changed: {changed}."),
+        (true, _) => {
+            let what = counted(count, "change");
+            let need = if count == 1 { "needs" } else { "need" };
+            tracing::warn!(
+                "Configuration reloaded, except for {what} that {need} a restart ({cure}): \
+                 {needs_restart}."
+            );
+        }
+        (false, _) => {
+            tracing::info!("Configuration reloaded; changed: {changed}.");
+            tracing::warn!("Unchanged until a restart ({cure}): {needs_restart}.");
+        }
+    }
+}
+
+/// How to restart. Another process gets the sockets of this one, and so its address.
+fn cure(needs_restart: &[String]) -> String {
+    match needs_restart.iter().any(|what| what == "listen") {
+        true => "stop and start the service for another `listen`".to_owned(),
+        false => format!("`kill -USR2 {}` loses no request", std::process::id()),
     }
 }

@@ -48,30 +48,34 @@ fn sighup_takes_over_targets_and_laws_and_a_mistake_changes_nothing() {
     };
     text("1s", "http://127.0.0.1:9");
     let mut protect = Protect::start(&file);
-    protect.said.up_to("Protecting on http://127.0.0.1:");
+    protect.said.up_to(" at http://127.0.0.1:");
 
     text("200ms", "http://127.0.0.1:10");
     protect.signal("-HUP");
-    let said = protect.said.up_to("Needs a restart to take effect");
-    assert!(
-        said.contains("changed: the target of \"default\" of \"app\" from p90 1s to p90 200ms."),
-        "{said}"
-    );
-    let url = "url of \"app\" from http://127.0.0.1:9 to http://127.0.0.1:10.";
-    assert!(said.contains(&format!("Needs a restart to take effect: {url}")), "{said}");
+    let said = protect.said.up_to("Unchanged until a restart");
+    assert!(said.contains("changed: \"app\": p90 1 s → p90 200 ms."), "{said}");
+    let cure = format!("(`kill -USR2 {}` loses no request)", protect.process.id());
+    let url = "url of \"app\": http://127.0.0.1:9 → http://127.0.0.1:10.";
+    assert!(said.contains(&format!("Unchanged until a restart {cure}: {url}")), "{said}");
+
+    // Only that one is left.
+    protect.signal("-HUP");
+    let said = protect.said.up_to("Configuration reloaded");
+    let expected = "WARN Configuration reloaded, except for 1 change that needs a restart ";
+    assert!(said.contains(&format!("{expected}{cure}: {url}")), "{said}");
 
     text("200ms", "http://127.0.0.1:9\"\nworkers = 4\nadmission = \"predict-gate-trim");
     protect.signal("-HUP");
     let said = protect.said.up_to("Configuration reloaded; changed: the laws");
-    let changes = "(admission from work-limit to predict-gate-trim, workers from none to fixed).";
+    let changes = "(admission: work-limit → predict-gate-trim, workers: none → fixed).";
     assert!(said.trim_end().ends_with(changes), "{said}");
 
     let overflow = "overflow = \"http://127.0.0.1:11\"\nadmission = \"predict-gate-trim";
     text("200ms", &format!("http://127.0.0.1:9\"\nworkers = 5\n{overflow}"));
     protect.signal("-HUP");
     let said = protect.said.up_to("Configuration reloaded; changed: ");
-    let changes = "changed: the overflow of \"app\" from none to http://127.0.0.1:11, \
-        the laws of \"app\" (workers_count of workers from 4 to 5).";
+    let changes = "changed: the overflow of \"app\": none → http://127.0.0.1:11, \
+        the laws of \"app\" (workers_count of workers: 4 → 5).";
     assert!(said.trim_end().ends_with(changes), "{said}");
 
     text("soon", "http://127.0.0.1:9");
@@ -100,7 +104,7 @@ fn sighup_reopens_the_access_log_also_while_the_file_is_invalid() {
                 [upstreams.app]\nurl = 'http://127.0.0.1:9'\n";
     fs::write(&file, text).unwrap();
     let mut protect = Protect::start(&file);
-    protect.said.up_to("Protecting on http://127.0.0.1:");
+    protect.said.up_to(" at http://127.0.0.1:");
 
     fs::rename(&log, folder.join("access.log.1")).unwrap();
     fs::write(&file, text.replace("1s", "soon")).unwrap();
@@ -124,7 +128,7 @@ fn an_access_log_that_cannot_be_reopened_is_told_with_the_reason() {
                 [upstreams.app]\nurl = 'http://127.0.0.1:9'\n";
     fs::write(&file, text).unwrap();
     let protect = Protect::start(&file);
-    protect.said.up_to("Protecting on http://127.0.0.1:");
+    protect.said.up_to(" at http://127.0.0.1:");
 
     fs::rename(&log, folder.join("access.log.1")).unwrap();
     fs::create_dir(&log).unwrap();

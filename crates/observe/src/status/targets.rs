@@ -109,11 +109,12 @@ impl Change<'_> {
         self.gate.set_targets(&self.targets);
         for (class, target) in &self.targets {
             let class = before.at(*class);
-            tracing::info!(
-                "Target of {:?} of {name:?} changed over the status port, from {} to {target}.",
-                class.name,
-                class.target
-            );
+            let what = match &*class.name {
+                "default" => format!("{name:?}"),
+                class => format!("{class:?} of {name:?}"),
+            };
+            let from = class.target;
+            tracing::info!("Target of {what} changed over the status port: {from} → {target}.");
         }
     }
 }

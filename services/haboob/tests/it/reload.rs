@@ -109,7 +109,7 @@ async fn a_service_that_stays_keeps_its_stage_and_its_connections() {
     assert_eq!(web.get("/api").await.text(), "ok");
     let reloaded = web.reload(&site("/api", "5s")).unwrap();
     let changed = "the route \"/api\" of \"default\" \
-        (the target of \"default\" from p90 1s to p90 5s)";
+        (the target of \"default\": p90 1 s → p90 5 s)";
     assert_eq!(reloaded.changed, [changed]);
     assert_eq!(web.get("/api").await.text(), "ok", "on the connection that there is");
     let gates: Vec<_> = web.running.site().gates().collect();
@@ -139,8 +139,7 @@ async fn an_overflow_comes_changes_and_goes_with_the_file() {
     let other = service().await;
     let overflow = format!("overflow = \"http://{other}\"");
     let reloaded = web.reload(&site(&overflow)).unwrap();
-    let changed =
-        format!("the route \"/api\" of \"default\" (overflow from none to http://{other})");
+    let changed = format!("the route \"/api\" of \"default\" (overflow: none → http://{other})");
     assert_eq!(reloaded.changed, [changed]);
     assert_eq!(web.get("/api").await.text(), "ok");
     web.reload(&site(&overflow).replace("9s", "8s")).unwrap();
@@ -188,16 +187,16 @@ async fn what_changes_is_told_and_what_cannot_too() {
         [[host]]\nroot = \"public\"\nhidden = true\nerrors = { 404 = \"404.html\" }\n\
         [[host.route]]\npath = \"/x\"\nredirect = \"/a\"\n";
     let Reloaded { changed, needs_restart, values, .. } = web.reload(other).unwrap();
-    let log = format!("log from none to {}/log (combined)", web.folder.display());
+    let log = format!("log: none → {}/log (combined)", web.folder.display());
     let expected = [
-        "the target from p90 1s to p90 3s",
-        "cache from 64MiB to 1MiB",
-        "held from 1MiB to 1KiB",
-        "trusted_proxies from none to 10.0.0.0/8",
+        "the target: p90 1 s → p90 3 s",
+        "cache: 64MiB → 1MiB",
+        "held: 1MiB → 1KiB",
+        "trusted_proxies: none → 10.0.0.0/8",
         &log,
-        "the route \"/\" of \"default\" (hidden from false to true)",
+        "the route \"/\" of \"default\" (hidden: false → true)",
         "the route \"/x\" of \"default\" (new)",
-        "the error pages of \"default\" (404 from none to 404.html)",
+        "the error pages of \"default\" (404: none → 404.html)",
     ];
     assert_eq!(changed, expected);
     assert_eq!(needs_restart, ["limits", "file_threads"]);
@@ -220,29 +219,29 @@ async fn what_changes_of_a_route_is_told_from_what_to_what() {
         assert_eq!(changed, [format!("the route \"/x\" of \"default\" ({expected})")]);
     };
     web.reload(&route("redirect = \"/a\"")).unwrap();
-    check("redirect = \"/b\"\nstatus = 301", "redirect from /a to /b, status from 302 to 301");
-    check("root = \"public\"", &format!("destination from redirect /b to root {public}"));
+    check("redirect = \"/b\"\nstatus = 301", "redirect: /a → /b, status: 302 → 301");
+    check("root = \"public\"", &format!("destination: redirect /b → root {public}"));
     check(
         "root = \"docs\"\np90 = \"2s\"\ncache_control = \"no-cache\"",
         &format!(
-            "root from {public} to {docs}, cache_control from none to \"no-cache\", \
-             the target from none to p90 2s"
+            "root: {public} → {docs}, cache_control: none → \"no-cache\", \
+             the target: none → p90 2 s"
         ),
     );
     check(
         "proxy = \"http://127.0.0.1:1\"",
-        &format!("destination from root {docs} to proxy http://127.0.0.1:1"),
+        &format!("destination: root {docs} → proxy http://127.0.0.1:1"),
     );
     let other = "proxy = \"http://127.0.0.1:2\"\nanswer_time = \"7s\"\nstreams = true\n";
     check(
         &format!("{other}admission = \"threshold\"\nworkers = 3"),
-        "proxy from http://127.0.0.1:1 to http://127.0.0.1:2, answer_time from 60s to 7s, \
-         streams from false to true, admission from work-limit to threshold, \
-         workers from none to fixed",
+        "proxy: http://127.0.0.1:1 → http://127.0.0.1:2, answer_time: 60s → 7s, \
+         streams: false → true, admission: work-limit → threshold, \
+         workers: none → fixed",
     );
     check(
         &format!("{other}admission = {{ law = \"threshold\", queued_count = 7 }}\nworkers = 4"),
-        "queued_count of admission from 100 to 7, workers_count of workers from 3 to 4",
+        "queued_count of admission: 100 → 7, workers_count of workers: 3 → 4",
     );
 }
 

@@ -501,7 +501,7 @@ async fn a_request_that_is_rejected_is_written_down_too() {
     let log = fs::read_to_string(web.folder.join("access.log")).unwrap();
     let said: Vec<_> = log.lines().map(|line| line.split_once("] ").unwrap().1).collect();
     let expected = [("GET", "one"), ("HEAD", "two"), ("GET", "three")].map(|(method, id)| {
-        let text = format!("503: shut down; try again later (closed, request {id})\n");
+        let text = format!("503: shut down; try again in 1 s (closed, request {id})\n");
         let bytes = if method == "GET" { text.len() } else { 0 };
         format!(
             "\"{method} /a.txt HTTP/1.1\" 503 {bytes} \"-\" \"-\" route=default/ class=default stage=files \
@@ -553,5 +553,5 @@ async fn a_browser_gets_errors_as_pages() {
     let busy = ask(address, "test", "GET", "/a.txt", &[]).await;
     let (id, text) = (busy.field("x-request-id"), busy.text());
     assert_eq!(id.len(), 32);
-    assert_eq!(text, format!("503: shut down; try again later (closed, request {id})\n"));
+    assert_eq!(text, format!("503: shut down; try again in 1 s (closed, request {id})\n"));
 }

@@ -289,10 +289,7 @@ async fn what_cannot_change_on_the_way_is_named_and_stays() {
     let weight = Weight::new(3).unwrap();
     other.upstreams[0].classes = Classes::single(p90(700)).weighted(ClassId::DEFAULT, weight);
     let reloaded = running.reload(&other);
-    assert_eq!(
-        reloaded.changed,
-        [r#"the target of "default" of "upstream" from p90 10s to p90 700ms"#]
-    );
+    assert_eq!(reloaded.changed, [r#""upstream": p90 10 s → p90 700 ms"#]);
     let restart = ["listen", r#"url of "upstream""#, r#"the weight of "default" of "upstream""#];
     assert_eq!(reloaded.needs_restart, restart);
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

@@ -90,7 +90,7 @@ impl Changes {
     /// `key from A to B`; the key alone if one of these is long, or if both are alike.
     fn add_values(&mut self, key: &str, now: &str, new: &str) {
         let are_shown = now != new && now.len().max(new.len()) <= VALUE_BYTES_MAX;
-        self.add(if are_shown { format!("{key} from {now} to {new}") } else { key.to_owned() });
+        self.add(if are_shown { format!("{key}: {now} → {new}") } else { key.to_owned() });
     }
 
     /// The same, if these values differ.
@@ -161,7 +161,7 @@ mod tests {
         changes.compare("short", [&long[1..].to_owned(), &String::new()], String::clone);
         changes.compare("long", [&long, &String::new()], String::clone);
         changes.compare("same", [&long, &long], String::clone);
-        let short = format!("short from {} to ", &long[1..]);
+        let short = format!("short: {} → ", &long[1..]);
         assert_eq!(changes.0, [short.as_str(), "long"]);
     }
 }

@@ -26,7 +26,7 @@ async fn a_rejection_says_why_and_names_the_request_in_the_form_that_is_asked_fo
         };
         let text = rejected("*/*").await;
         assert_eq!(text.field("content-type"), "text/plain; charset=utf-8");
-        assert_eq!(text.text(), "503: shut down; try again later (closed, request 7b-1)\n");
+        assert_eq!(text.text(), "503: shut down; try again in 1 s (closed, request 7b-1)\n");
         let page = rejected("text/html").await;
         assert_eq!(page.field("content-type"), "text/html; charset=utf-8");
         assert!(page.text().contains("503 · closed · request 7b-1"), "{}", page.text());
@@ -34,7 +34,7 @@ async fn a_rejection_says_why_and_names_the_request_in_the_form_that_is_asked_fo
         assert_eq!(json.field("content-type"), "application/json");
         let json: serde_json::Value = serde_json::from_str(json.text()).unwrap();
         let expected = serde_json::json!({
-            "status": 503, "error": "closed", "message": "shut down; try again later",
+            "status": 503, "error": "closed", "message": "shut down; try again in 1 s",
             "request_id": "7b-1", "retry_after_seconds": 1
         });
         assert_eq!(json, expected);
