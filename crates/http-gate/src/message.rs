@@ -1,6 +1,6 @@
 //! Error and rejection responses, as text, JSON or HTML by `Accept`.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, RETRY_AFTER};
@@ -64,7 +64,7 @@ pub struct Message {
     pub status: StatusCode,
     /// One word for programs, in snake case.
     pub reason: &'static str,
-    /// One sentence for operators.
+    /// One sentence for operators; when to come again is added to it.
     pub sentence: &'static str,
 }
 
@@ -114,7 +114,7 @@ impl Message {
         let Self { status, reason, sentence } = self;
         let mut text = String::with_capacity(160);
         // Writing to a string does not fail.
-        let _ = write!(text, "{}: {sentence} ({reason}", status.as_u16());
+        let _ = write!(text, "{}: {sentence}{} ({reason}", status.as_u16(), Again(details));
         if let Some(id) = details.request_id {
             let _ = write!(text, ", request {id}");
         }
@@ -128,8 +128,9 @@ impl Message {
         let mut json = String::with_capacity(200);
         let _ = write!(
             json,
-            r#"{{"status":{},"error":"{reason}","message":"{sentence}""#,
-            status.as_u16()
+            r#"{{"status":{},"error":"{reason}","message":"{sentence}{}""#,
+            status.as_u16(),
+            Again(details)
         );
         if let Some(id) = details.request_id {
             let _ = write!(json, r#","request_id":"{id}""#);
@@ -150,6 +151,18 @@ impl Message {
             return page;
         }
         page(status, reason, request_id, retry_after.filter(|_| can_reload))
+    }
+}
+
+/// When to come again, if an answer says it.
+struct Again<'a>(Details<'a>);
+
+impl fmt::Display for Again<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.retry_after {
+            Some(seconds) => write!(f, "; try again in {seconds} s"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -50,22 +50,12 @@ fn message_of(reason: Reason) -> Message {
 
 pub(crate) fn sentence_of(reason: Reason) -> &'static str {
     match reason {
-        Reason::PredictedLate => "overloaded: the answer would come too late; try again later",
-        Reason::StandingQueue => "overloaded: the queue is not getting shorter; try again later",
-        Reason::QueueFull => "overloaded: the queue is full; try again later",
-        Reason::RateExceeded => "overloaded: the admission rate is used up; try again later",
-        Reason::ConcurrencyLimit => "overloaded: concurrency limit reached; try again later",
-        Reason::PriorityCutoff => {
-            "overloaded: only higher priorities are admitted; try again later"
-        }
-        Reason::ShareExceeded => {
-            "overloaded: this client has used its share of the capacity; try again later"
-        }
-        Reason::Random => "overloaded: a share of all requests is rejected; try again later",
-        Reason::ResourceScarce => "overloaded: a resource is scarce; try again later",
-        Reason::Draining => "shutting down; try again later",
-        Reason::Closed => "shut down; try again later",
-        _ => "overloaded; try again later",
+        Reason::PredictedLate => "too busy to answer in time",
+        Reason::ResourceScarce => "too busy: a resource is scarce",
+        Reason::ShareExceeded => "too busy: this client has used its share",
+        Reason::Draining => "shutting down",
+        Reason::Closed => "shut down",
+        _ => "too busy",
     }
 }
 
@@ -100,9 +90,9 @@ mod tests {
 
     #[test]
     fn every_form_says_why_and_names_the_request() {
-        assert_eq!(body(Form::Text), "503: shut down; try again later (closed, request 7b-1)\n");
+        assert_eq!(body(Form::Text), "503: shut down; try again in 1 s (closed, request 7b-1)\n");
         let expected = serde_json::json!({
-            "status": 503, "error": "closed", "message": "shut down; try again later",
+            "status": 503, "error": "closed", "message": "shut down; try again in 1 s",
             "request_id": "7b-1", "retry_after_seconds": 1
         });
         let json: serde_json::Value = serde_json::from_str(&body(Form::Json)).unwrap();

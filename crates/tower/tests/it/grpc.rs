@@ -75,7 +75,7 @@ async fn a_rejection_is_resource_exhausted_with_a_pushback() {
     let service = StageLayer::new(gate.clone()).layer(health().await);
     let rejected = check(service, "shop").await.unwrap_err();
     assert_eq!(rejected.code(), Code::ResourceExhausted);
-    assert!(rejected.message().starts_with("overloaded"), "{rejected}");
+    assert!(rejected.message().starts_with("too busy"), "{rejected}");
     let pushback = rejected.metadata().get("grpc-retry-pushback-ms").unwrap();
     assert!(pushback.to_str().unwrap().parse::<u32>().unwrap() >= 1000);
     assert_eq!(accounts(&gate).rejected, 1);

@@ -153,7 +153,7 @@ async fn a_rejection_is_503_and_says_when_to_come_again() {
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(answer.headers()["retry-after"], "3");
     let body = answer.into_body().collect().await.unwrap().to_bytes();
-    assert!(body.starts_with(b"503: overloaded"), "{body:?}");
+    assert!(body.starts_with(b"503: too busy"), "{body:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,7 +26,7 @@ async fn a_rejection_is_503_with_retry_after_and_costs_the_upstream_nothing() {
     let (head, text) = answer.split_once("\r\n\r\n").unwrap();
     let (_, id) = head.split_once("x-request-id: ").unwrap();
     let id = id.lines().next().unwrap();
-    let reason = "503: overloaded: the answer would come too late; try again later (predicted_late";
+    let reason = "503: too busy to answer in time; try again in 1 s (predicted_late";
     assert_eq!(text, format!("{reason}, request {id})\n"));
     let json = curl(&["-H", "X-Request-Timeout: 0", "-H", "Accept: application/json", &url]).await;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();

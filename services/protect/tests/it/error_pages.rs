@@ -32,5 +32,5 @@ async fn a_browser_gets_a_page_which_the_operator_can_replace() {
     let page = curl(&["-H", BROWSER, "-H", REJECTED, &url]).await;
     assert_eq!(page, "busy: predicted_late, 1 s\n");
     let text = curl(&["-H", REJECTED, &url]).await;
-    assert!(text.starts_with("503: overloaded"), "{text}");
+    assert!(text.starts_with("503: too busy"), "{text}");
 }
