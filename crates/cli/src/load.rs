@@ -128,8 +128,8 @@ struct Closed {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Open loop")]
 struct Open {
-    /// Requests per second
-    #[arg(long, value_name = "N")]
+    /// Requests per second: `500` or `500/s`
+    #[arg(long, value_name = "N", value_parser = parse_rate)]
     rate: Option<f64>,
     /// Distribution of the times between requests
     #[arg(long, value_enum, default_value_t = SpacingOption::Poisson, requires = "rate")]
@@ -282,7 +282,7 @@ fn execute(plan: Plan, options: &ResultOptions) -> anyhow::Result<Ending> {
         report => report?,
     };
     results.write(&report)?;
-    Ok(match report.total.completed + report.total.rejected {
+    Ok(match report.total.good {
         _ if report.interrupted => Ending::Interrupted,
         0 => Ending::Unsuccessful,
         _ => Ending::Done,
@@ -309,6 +309,14 @@ fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let value = value.trim();
     let value = value.parse().map_err(|_| format!("`{value}` is not the value of a header"))?;
     Ok((name, value))
+}
+
+/// A schedule tells which rates are too high.
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("/s").unwrap_or(text).trim_end();
+    number
+        .parse()
+        .map_err(|_| format!("`{text}` is not a rate; write for example `500` or `500/s`"))
 }
 
 fn parse_spread(text: &str) -> Result<Spread, String> {

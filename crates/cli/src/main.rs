@@ -73,7 +73,7 @@ enum Command {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    the command failed, or the service under load answered nothing
+  1    the command failed, or the service under load answered nothing in time
   2    the command line is not understood
   130  ended by Ctrl-C, or a load by SIGTERM";
 

@@ -8,7 +8,8 @@ use http::Uri;
 use http::uri::{Authority, PathAndQuery};
 
 /// An `http://` URL, and how often it is asked for in relation to others.
-/// Written `http://host:port/path`, or `9=http://host:port/path` with a weight.
+/// Written `http://host:port/path`, `host:port/path` or, on this machine, `:port/path`; with a weight
+/// `9=http://host:port/path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightedUrl {
     weight: u32,
@@ -24,9 +25,18 @@ pub enum InvalidUrl {
     /// Not a URL at all.
     #[error("`{0}` is not a URL; write for example `http://127.0.0.1:8080/`")]
     Syntax(String),
-    /// Only cleartext HTTP is spoken.
-    #[error("`{0}` does not begin with `http://`: load is sent over cleartext HTTP only")]
+    /// TLS is not spoken.
+    #[error(
+        "`{0}`: load is sent over cleartext HTTP only; use http://, or put a local TLS client such as \
+         stunnel between"
+    )]
+    Tls(String),
+    /// Some other scheme.
+    #[error("`{0}` does not begin with `http://`; write for example `http://127.0.0.1:8080/`")]
     Scheme(String),
+    /// A host alone.
+    #[error("`{0}` has no port: write `{0}:8080`, or `http://{0}` for port 80")]
+    NoPort(String),
     /// No host, or something behind it that is not `:` and a number from 1 to 65535.
     #[error("`{0}` has no valid host and port; write for example `http://127.0.0.1:8080/`")]
     Place(String),
@@ -67,19 +77,27 @@ impl FromStr for WeightedUrl {
 
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
         const WEIGHT_MAX: u32 = 1_000_000;
-        // A `=` after the scheme belongs to a query.
+        // A `=` after a host belongs to a query.
         let (weight, url) = match text.split_once('=') {
-            Some((weight, url)) if !weight.contains('/') => {
+            Some((weight, url)) if !weight.contains(['/', ':']) => {
                 let number = weight.parse().ok().filter(|w| (1..=WEIGHT_MAX).contains(w));
                 (number.ok_or_else(|| InvalidUrl::Weight(weight.to_owned()))?, url)
             }
             _ => (1, text),
         };
         let syntax = || InvalidUrl::Syntax(url.to_owned());
-        let uri: Uri = url.parse().map_err(|_| syntax())?;
+        let place = url.split('/').next().unwrap_or_default();
+        let whole = match place.split_once(':') {
+            Some(("", _)) => format!("http://127.0.0.1{url}"),
+            Some((_, port)) if !port.is_empty() => format!("http://{url}"),
+            _ => url.to_owned(),
+        };
+        let uri: Uri = whole.parse().map_err(|_| syntax())?;
         match uri.scheme_str() {
             Some("http") => {}
+            Some("https") => return Err(InvalidUrl::Tls(url.to_owned())),
             Some(_) => return Err(InvalidUrl::Scheme(url.to_owned())),
+            None if uri.authority().is_some() => return Err(InvalidUrl::NoPort(url.to_owned())),
             None => return Err(syntax()),
         }
         let authority = uri.authority().ok_or_else(syntax)?.clone();
@@ -131,14 +149,26 @@ mod tests {
     }
 
     #[test]
+    fn the_scheme_and_the_own_host_may_be_left_out() {
+        check("localhost:3000", 1, "localhost", 3000, "http://localhost:3000/");
+        check("9=localhost:3000/a?b=c", 9, "localhost", 3000, "http://localhost:3000/a?b=c");
+        check("localhost:3000/?b=c", 1, "localhost", 3000, "http://localhost:3000/?b=c");
+        check(":8080/a", 1, "127.0.0.1", 8080, "http://127.0.0.1:8080/a");
+        check("[::1]:3000", 1, "::1", 3000, "http://[::1]:3000/");
+    }
+
+    #[test]
     fn what_is_no_cleartext_url_is_rejected() {
         fn rejected(text: &str) -> InvalidUrl {
             text.parse::<WeightedUrl>().unwrap_err()
         }
-        assert!(matches!(rejected("https://127.0.0.1/"), InvalidUrl::Scheme(_)));
+        assert!(matches!(rejected("https://127.0.0.1/"), InvalidUrl::Tls(_)));
+        assert!(matches!(rejected("ftp://127.0.0.1/"), InvalidUrl::Scheme(_)));
+        let portless = rejected("localhost").to_string();
+        assert!(portless.contains("write `localhost:8080`"), "{portless}");
         assert!(matches!(rejected("0=http://127.0.0.1/"), InvalidUrl::Weight(_)));
         assert!(matches!(rejected("x=http://127.0.0.1/"), InvalidUrl::Weight(_)));
-        for text in ["", "127.0.0.1:8080", "/path", "http://", "http://a b/", "http://u:p@h/"] {
+        for text in ["", "localhost/path", "/path", "http://", "http://a b/", "http://u:p@h/"] {
             assert!(matches!(rejected(text), InvalidUrl::Syntax(_)), "{text}");
         }
         for place in ["[]", ":80", "a[]", "[a]", "[::1]x:80"] {

@@ -169,6 +169,14 @@ fn remarks(report: &Report) -> Vec<String> {
         remarks.push(format!("Errors: {}", kinds.collect::<Vec<_>>().join(", ")));
         remarks.extend(total.errors.keys().filter_map(|kind| cure(kind)).map(str::to_owned));
     }
+    if total.good == 0 {
+        remarks.push(match report.target_seconds {
+            Some(target) if total.completed > 0 => {
+                format!("No request was answered within {}.", format::seconds(target))
+            }
+            _ => "No request was answered.".to_owned(),
+        });
+    }
     if total.generator_lag.p99 > LAG_SUSPECT_SECONDS {
         remarks.push(format!(
             "The generator was late by {} at the 99th percentile: it may have been the bottleneck.",

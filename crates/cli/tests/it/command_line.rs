@@ -246,3 +246,53 @@ fn demo_shows_a_service_that_survives_a_crowd_only_behind_tamarisk() {
     assert!(protected > 5.0 * directly, "{}", stdout(&output));
     assert!(out.join("flash-crowd.svg").exists() && out.join("flash-crowd.png").exists());
 }
+
+const BUSY: &[u8] = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+
+#[test]
+fn a_load_of_which_nothing_is_in_time_does_not_succeed() {
+    let run = |answer: &'static [u8], target: &str| {
+        let url = format!("http://{}/", service(answer));
+        let args = ["load", &url, "--duration", "200ms", "--quiet", "--target", target];
+        tamarisk(&args)
+    };
+    let in_time = run(OK, "60s");
+    assert_eq!(in_time.status.code(), Some(0), "{}", stderr(&in_time));
+    let late = run(OK, "1us");
+    assert_eq!(late.status.code(), Some(1), "{}", stdout(&late));
+    let said = "No request was answered within 1 µs.";
+    assert!(stdout(&late).contains(said), "{}", stdout(&late));
+    let rejected = run(BUSY, "60s");
+    assert_eq!(rejected.status.code(), Some(1), "{}", stdout(&rejected));
+    assert!(stdout(&rejected).contains("No request was answered."), "{}", stdout(&rejected));
+}
+
+#[test]
+fn a_rate_may_have_its_unit_and_a_url_no_scheme() {
+    let place = service(OK).to_string();
+    for rate in ["50", "50/s"] {
+        let output = tamarisk(&["load", &place, "--rate", rate, "--duration", "200ms", "--quiet"]);
+        assert!(output.status.success(), "{rate}: {}", stderr(&output));
+        assert!(stdout(&output).starts_with(&format!("http://{place}/ ")), "{}", stdout(&output));
+    }
+    let wrong = tamarisk(&["load", &place, "--rate", "50/min"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("write for example `500` or `500/s`"), "{}", stderr(&wrong));
+}
+
+#[test]
+fn an_upstream_that_cannot_be_is_rejected_with_the_cure() {
+    for (url, cure) in [
+        (
+            "https://api.example.org",
+            "put a local TLS proxy such as stunnel between, or use http://",
+        ),
+        ("127.0.0.1", "\"127.0.0.1\" has no port: write 127.0.0.1:3000"),
+        ("ftp://a", "write for example http://127.0.0.1:3000"),
+    ] {
+        let output = tamarisk(&["protect", url]);
+        assert_eq!(output.status.code(), Some(2), "{url}");
+        let said = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(cure), "{url}: {said}");
+    }
+}
