@@ -87,6 +87,14 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Whether the law is told when it happens. What it is told without a time stands at that of the
+    /// record before; as the first record of a trace, at none.
+    pub const fn is_timed(&self) -> bool {
+        !matches!(self, Self::Order { .. } | Self::Target { .. })
+    }
+}
+
 /// How a trace ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {

@@ -175,12 +175,41 @@ impl Comparison {
         let mut lines = vec![self.title(), String::new()];
         lines.extend(aligned(&self.class_rows()));
         lines.push(String::new());
+        if self.has_nothing_to_compare() {
+            lines.push(
+                "No law acted: no request was rejected, dropped or terminated, and all laws come to \
+                 the same. Raise the load to compare them."
+                    .to_owned(),
+            );
+            lines.push(String::new());
+        }
         lines.extend(aligned(&self.stage_rows()));
         lines.push(String::new());
         let percent = self.confidence * 100.0;
         let from = "across seeds, or by the batches of a single run";
         lines.push(format!("± is half of a {percent:.0} % confidence interval: {from}."));
         lines.join("\n") + "\n"
+    }
+
+    /// Whether there are several laws, none of which has made a difference.
+    fn has_nothing_to_compare(&self) -> bool {
+        let [first, others @ ..] = &self.laws[..] else { return false };
+        let has_acted = |class: &ClassSummary| {
+            let ClassSummary { share_rejected, share_dropped, share_terminated, .. } = class;
+            [share_rejected, share_dropped, share_terminated].iter().any(|share| share.mean > 0.0)
+        };
+        let is_alike = |(class, other): (&ClassSummary, &ClassSummary)| {
+            let came_to = |class: &ClassSummary| {
+                (
+                    class.goodput.mean,
+                    class.response_mean_seconds.mean,
+                    class.response_at_seconds.mean,
+                )
+            };
+            !has_acted(class) && came_to(class) == came_to(other)
+        };
+        let all_alike = |law: &LawRow| law.classes.iter().zip(&first.classes).all(is_alike);
+        !others.is_empty() && self.laws.iter().all(all_alike)
     }
 
     fn class_rows(&self) -> Vec<Vec<String>> {

@@ -108,6 +108,26 @@ fn what_goes_first_is_served_first() {
 }
 
 #[test]
+fn laws_that_did_not_act_are_said_to_be_alike() {
+    let compared = |rate: &str| {
+        let file = scratch(&format!("alike-{rate}.toml"));
+        let text = format!(
+            "duration = '20s'\np90 = '200ms'\n[stages.web]\nworkers = 4\n\
+             service = {{ exponential = '20ms' }}\n[clients.crowd]\nopen = '{rate}/s'\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let laws = ["--laws", "open,codel,predict-gate-trim", "--seeds", "2"];
+        let output = tamarisk(&[&["sim", "compare", file.to_str().unwrap()][..], &laws].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output).to_owned()
+    };
+    let calm = compared("20");
+    assert!(calm.contains("\nNo law acted: ") && calm.contains("Raise the load"), "{calm}");
+    let overload = compared("400");
+    assert!(!overload.contains("No law acted"), "{overload}");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_bytes() {
     let run = |name: &str| {
         let [csv, svg] = ["csv", "svg"].map(|ending| scratch(&format!("{name}.{ending}")));

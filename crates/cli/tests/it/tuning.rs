@@ -105,6 +105,35 @@ fn the_result_can_be_pasted_drawn_and_is_the_same_each_time() {
 }
 
 #[test]
+fn a_result_that_is_no_better_is_not_recommended() {
+    // Half of what four workers can do: no constant makes a difference.
+    let path = scratch("calm.toml");
+    let text = std::fs::read_to_string(scenario("busy.toml", "'red'")).unwrap();
+    std::fs::write(&path, text.replace("2000/s", "50/s")).unwrap();
+    let toml = scratch("calm-tuned.toml");
+    let args = [path.to_str().unwrap(), "--law", "red", "--budget", "20"];
+    let output = command(&args).args(["--toml", toml.to_str().unwrap()]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let verdict = "No better than before (goodput 0 ± 0): keep what you have.";
+    assert!(said.contains(verdict) && !said.contains("To use it"), "{said}");
+    assert!(std::fs::read_to_string(toml).unwrap().starts_with(&format!("# {verdict}\n")));
+    let tuned = tuned(args[0], &args[1..]);
+    assert_eq!((&tuned["is_better"], &tuned["is_recommended"]), (&false.into(), &false.into()));
+}
+
+#[test]
+fn what_is_better_at_one_capacity_only_is_not_recommended() {
+    // Fixed rates: the best one for four workers is too much for two.
+    let file = scenario("one-capacity.toml", "{ law = 'rate-limit', rate_per_second = 20 }");
+    let args = ["--law", "rate-limit", "--knobs", "rate_per_second", "--budget", "60"];
+    let output = command(&[&[file.as_str()], &args[..]].concat()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("Better than before (goodput +"), "{said}");
+    assert!(said.contains(" at this capacity only, and worse at half the capacity (−"), "{said}");
+    assert!(said.contains("): keep what you have.") && !said.contains("To use it"), "{said}");
+}
+
+#[test]
 fn a_law_that_is_not_at_the_door_is_tuned_beside_the_one_that_is() {
     // Fifty a second is what one worker does; the pool may have no more.
     let path = scratch("pool.toml");
@@ -164,5 +193,5 @@ fn ctrl_c_gives_the_best_so_far() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{rest}");
     assert!(rest.contains("Ended early"), "{rest}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("To use it:"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("etter than before"));
 }

@@ -12,7 +12,7 @@ use tamarisk_trace::{End, Event, Head, ReadError, Reader, Record};
 pub struct Replay {
     /// Which law was recorded.
     pub head: Head,
-    /// From the first record to the last.
+    /// From the first record that has a time to the last.
     pub span: Duration,
     /// Records, gaps not counted.
     pub records: u64,
@@ -99,7 +99,9 @@ pub fn replay<R: Read>(
     let mut classes = replay.head.classes.clone();
     let mut began = None;
     while let Some(record) = trace.next_complete()? {
-        replay.span = record.at.since(*began.get_or_insert(record.at));
+        if began.is_some() || record.event.is_timed() {
+            replay.span = record.at.since(*began.get_or_insert(record.at));
+        }
         if let Event::Gap { lost } = record.event {
             let gap = Gap { after: replay.records, at: replay.span, lost };
             replay.gap.get_or_insert(gap);

@@ -110,6 +110,30 @@ async fn a_live_run_replayed_gives_the_same_decisions_under_every_kind_of_law() 
     }
 }
 
+#[test]
+fn a_recording_that_begins_without_a_time_lasts_no_longer_for_it() {
+    let path = scratch("untimed.trace");
+    let recorder = Recorder::create(&path, Recorder::BYTES_MAX).unwrap();
+    let mut law =
+        recorder.trace(admission("codel").unwrap().law(&classes()), "work", &classes(), &[]);
+    let backlog = Backlog {
+        queued: &[0, 0],
+        running: &[0, 0],
+        queued_total: 0,
+        running_total: 0,
+        workers: Concurrency::ONE,
+    };
+    law.set_targets(&classes());
+    let uptime = 10 * 86_400 * SECOND;
+    for second in 0..=3 {
+        law.on_tick(Timestamp::ZERO + uptime + second * SECOND, &backlog);
+    }
+    drop(law);
+    recorder.finish().unwrap();
+    let replay = replayed(&path);
+    assert_eq!((replay.span, replay.records), (3 * SECOND, 6));
+}
+
 /// One worker of 10 ms a job, always 4 in the queue; after half of the arrivals what is
 /// promised to both classes changes to `then`.
 fn with_new_targets(law: &str, then: &Classes, path: &Path) -> Replay {

@@ -10,6 +10,7 @@ use tamarisk_laws::catalogue::{Entry, Knob, Named};
 use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Estimate, Scenario, Simulation};
 use tamarisk_model::tune::{Found, Goal};
+use tamarisk_plot::format;
 
 use super::super::comparison::Comparison;
 use super::super::runs::{self, Arrangement, Foreground, Results, Runs};
@@ -61,6 +62,10 @@ pub(super) struct Evidence {
     /// Seed by seed, so that what the seeds have in common is not in it.
     change_from_before: Confidence,
     change_from_published: Confidence,
+    /// The change from before is for the better, and not by chance.
+    is_better: bool,
+    /// It is better, and not worse at any other capacity.
+    is_recommended: bool,
     /// Under the same seeds, where stages do less or more than those of the search.
     other_capacities: Vec<OtherCapacity>,
     #[serde(skip)]
@@ -105,6 +110,18 @@ impl Confidence {
         let Estimate { mean, half_width, .. } = estimate.expect("there are two seeds at least");
         Self { mean, half_width }
     }
+
+    /// Whether this change is an improvement, and not by chance.
+    fn is_better(self, goal: Goal) -> bool {
+        match goal {
+            Goal::Greatest => self.mean > self.half_width,
+            Goal::Least => self.mean < -self.half_width,
+        }
+    }
+
+    fn is_worse(self, goal: Goal) -> bool {
+        Self { mean: -self.mean, ..self }.is_better(goal)
+    }
 }
 
 impl Evidence {
@@ -146,6 +163,7 @@ impl Evidence {
             results.reports.iter().map(|report| evaluation.objective.of(report)).collect()
         };
         let [old, new, plain] = [0, 1, 2].map(|law| values(&results[law]));
+        let goal = evaluation.objective.goal();
         let mut other_capacities = Vec::new();
         for times in CAPACITIES {
             let runs = runs_in(file.scenario.clone().capacity_times(times))?;
@@ -154,10 +172,7 @@ impl Evidence {
             };
             let measured = [0, 1, 2].map(|law| values(&results[law]));
             let change_from_before = change(&measured[1], &measured[0]);
-            let is_worse = match evaluation.objective.goal() {
-                Goal::Greatest => change_from_before.mean < -change_from_before.half_width,
-                Goal::Least => change_from_before.mean > change_from_before.half_width,
-            };
+            let is_worse = change_from_before.is_worse(goal);
             let [before, after, published] = measured.map(|values| Confidence::of(&values));
             other_capacities.push(OtherCapacity {
                 times,
@@ -168,6 +183,7 @@ impl Evidence {
                 is_worse,
             });
         }
+        let is_better = change(&new, &old).is_better(goal);
         let constants = entry.knobs.iter().map(|knob| {
             let [before, after, published] = [before, after, published].map(|law| value(law, knob));
             let searched = knobs.iter().any(|other| other.name == knob.name);
@@ -178,7 +194,7 @@ impl Evidence {
             rules: kind.rules,
             stages: kind.stages(places).into_iter().map(str::to_owned).collect(),
             objective: evaluation.objective.to_string(),
-            goal: evaluation.objective.goal().to_string(),
+            goal: goal.to_string(),
             runs: found.runs,
             candidates: found.tried.iter().filter(|tried| !tried.values.is_empty()).count(),
             interrupted: found.interrupted,
@@ -188,6 +204,8 @@ impl Evidence {
             published: Confidence::of(&plain),
             change_from_before: change(&new, &old),
             change_from_published: change(&new, &plain),
+            is_better,
+            is_recommended: is_better && !other_capacities.iter().any(|other| other.is_worse),
             other_capacities,
             toml: toml(&kind.stages(places), kind.rules, entry, after),
             held_out: Comparison::new(name, &runs, &results, None),
@@ -199,8 +217,40 @@ impl Evidence {
         format!("{law}, tuned for the {goal} {objective} · {runs} runs of {candidates} candidates")
     }
 
-    pub(super) fn toml(&self) -> &str {
-        &self.toml
+    /// The laws to be pasted; under a remark if they had better not be.
+    pub(super) fn toml(&self) -> String {
+        match self.is_recommended {
+            true => self.toml.clone(),
+            false => format!("# {}\n{}", self.verdict(), self.toml),
+        }
+    }
+
+    /// Whether to use what was found.
+    fn verdict(&self) -> String {
+        let change = signed(self.change_from_before);
+        let objective = &self.objective;
+        let worse = self.other_capacities.iter().filter(|other| other.is_worse);
+        let worse = worse.map(|OtherCapacity { times, change_from_before, .. }| {
+            let capacity = if *times < 1.0 { "half" } else { "twice" };
+            format!("worse at {capacity} the capacity ({})", signed(*change_from_before))
+        });
+        let worse: Vec<_> = worse.collect();
+        match (self.is_better, worse.join(" and ")) {
+            (true, worse) if worse.is_empty() => format!(
+                "Better than before ({objective} {change}), and not worse at half or twice the \
+                 capacity."
+            ),
+            (true, worse) => format!(
+                "Better than before ({objective} {change}) at this capacity only, and {worse}: keep \
+                 what you have."
+            ),
+            (false, worse) if worse.is_empty() => {
+                format!("No better than before ({objective} {change}): keep what you have.")
+            }
+            (false, worse) => format!(
+                "No better than before ({objective} {change}), and {worse}: keep what you have."
+            ),
+        }
     }
 
     pub(super) fn text(&self) -> String {
@@ -209,8 +259,9 @@ impl Evidence {
             vec![["constant", "before", "after", "published"].map(str::to_owned).to_vec()];
         for (name, constant) in &self.constants {
             let Constant { before, after, published, searched } = *constant;
-            let after = if searched { after.to_string() } else { format!("{after} (kept)") };
-            rows.push(vec![(*name).to_owned(), before.to_string(), after, published.to_string()]);
+            let [before, after, published] = [before, after, published].map(three_digits);
+            let after = if searched { after } else { format!("{after} (kept)") };
+            rows.push(vec![(*name).to_owned(), before, after, published]);
         }
         let worth = [self.before, self.after, self.published].map(shown);
         rows.push([vec![self.objective.clone()], worth.to_vec()].concat());
@@ -225,20 +276,14 @@ impl Evidence {
         let _ = writeln!(
             text,
             "\nOn held-out seeds, seed by seed: {} from before, {} from the published ones.\n",
-            shown(self.change_from_before),
-            shown(self.change_from_published)
+            signed(self.change_from_before),
+            signed(self.change_from_published)
         );
         text += &self.held_out.text();
-        for OtherCapacity { times, change_from_before, .. } in
-            self.other_capacities.iter().filter(|other| other.is_worse)
-        {
-            let change = shown(*change_from_before);
-            let _ =
-                writeln!(text, "\nAt {times} × the capacity it is worse than before: {change}.");
-        }
-        text += "\nTo use it:\n";
-        for line in self.toml.lines() {
-            text += &format!("  {line}\n");
+        let _ = writeln!(text, "\n{}", self.verdict());
+        if self.is_recommended {
+            text += "To use it:\n";
+            self.toml.lines().for_each(|line| text += &format!("  {line}\n"));
         }
         text
     }
@@ -251,7 +296,16 @@ fn change(new: &[f64], old: &[f64]) -> Confidence {
 }
 
 fn shown(measure: Confidence) -> String {
-    format!("{:.4} ± {:.4}", measure.mean, measure.half_width)
+    format!("{} ± {}", three_digits(measure.mean), three_digits(measure.half_width))
+}
+
+/// With its sign also if it is greater than zero.
+fn signed(change: Confidence) -> String {
+    format!("{}{}", if change.mean > 0.0 { "+" } else { "" }, shown(change))
+}
+
+fn three_digits(value: f64) -> String {
+    format!("{}{}", if value < 0.0 { "−" } else { "" }, format::rate(value.abs()))
 }
 
 /// The law at its stages, as a scenario names it.
