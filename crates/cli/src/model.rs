@@ -33,8 +33,9 @@ Examples:
   What does it cost to split a stage?
     tamarisk model scenarios/slow-database.toml --split db
 
-Stages must be of exponential, Erlang or hyper-exponential service of their own; anything else
-can be simulated: `tamarisk sim run`.";
+Exponential, Erlang and hyper-exponential service is solved. For constant and other service, waits are
+approximated by the formula of Allen and Cunneen, and marked with ≈. What has no closed form can be
+simulated: `tamarisk sim run`.";
 
 /// Calculate capacity and response times of a scenario, without simulation
 #[derive(Debug, Args)]
@@ -66,7 +67,9 @@ struct Answers {
     arrivals_per_second: f64,
     bottleneck: String,
     greatest_stable_rate: f64,
-    /// Whether percentiles end to end are those of the model, or near them.
+    /// Whether mean response times are those of the model, or near them.
+    means_exact: bool,
+    /// The same of percentiles end to end.
     percentiles_exact: bool,
     stages: Vec<StageAnswer>,
     end_to_end: Times,
@@ -83,6 +86,8 @@ struct StageAnswer {
     arrivals_per_second: f64,
     utilisation: f64,
     queued: f64,
+    /// Service is known by its mean and its variability only, and waits by Allen and Cunneen.
+    is_approximate: bool,
     response: Times,
 }
 
@@ -170,6 +175,7 @@ impl Model {
                 arrivals_per_second: equilibrium.arrivals.get(),
                 utilisation: equilibrium.utilisation.get(),
                 queued: equilibrium.queued,
+                is_approximate: stage.variability.is_some(),
                 response: Times::of(&equilibrium.response),
             }
         });
@@ -178,6 +184,7 @@ impl Model {
             arrivals_per_second: network.arrivals().get(),
             bottleneck: limit.stage,
             greatest_stable_rate: limit.arrivals.get(),
+            means_exact: solution.means == Accuracy::Exact,
             percentiles_exact: solution.percentiles == Accuracy::Exact,
             stages: stages.collect(),
             end_to_end: Times::of(&solution.response),
@@ -196,7 +203,13 @@ impl Answers {
         lines.push(String::new());
         let limit = rate(self.greatest_stable_rate);
         lines.push(format!("The bottleneck is {}: stable below {limit}.", self.bottleneck));
-        if !self.percentiles_exact {
+        if self.stages.iter().any(|stage| stage.is_approximate) {
+            lines.push(
+                "≈: waits and percentiles are approximate (Allen and Cunneen), for service that is not \
+                 made of exponential times."
+                    .to_owned(),
+            );
+        } else if !self.percentiles_exact {
             lines.push("Percentiles end to end are approximate: events can overtake.".to_owned());
         }
         if let Some(answer) = &self.workers_for {
@@ -219,7 +232,11 @@ impl Answers {
         let mut rows = vec![head.collect()];
         for stage in &self.stages {
             let mut row = vec![
-                stage.name.clone(),
+                if stage.is_approximate {
+                    format!("{} ≈", stage.name)
+                } else {
+                    stage.name.clone()
+                },
                 stage.workers.map_or_else(|| "∞".to_owned(), |workers| workers.to_string()),
                 format::rate(stage.visits),
                 format!("{}/s", format::rate(stage.arrivals_per_second)),

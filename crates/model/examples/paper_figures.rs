@@ -28,8 +28,9 @@ fn main() -> io::Result<()> {
     let folder = PathBuf::from(env::args().nth(1).unwrap_or_else(|| "out/figures".to_owned()));
     fs::create_dir_all(&folder)?;
     let shift = Shift::new(1);
-    let charts: [&dyn Fn() -> Chart; 16] = [
+    let charts: [&dyn Fn() -> Chart; 17] = [
         &arashi::controller,
+        &arashi::by_users,
         &arashi::massive_spike,
         &degradation::quality_alone,
         &degradation::quality_then_admission,
@@ -52,18 +53,41 @@ fn main() -> io::Result<()> {
         fs::write(&path, chart.drawn().to_svg())?;
         println!("{}: {}", path.display(), chart.title);
     }
+    let drawn = |name: &str| charts.iter().find(|chart| chart.name == name).expect("it is drawn");
+    print_users(drawn("welsh02-53"));
     print_types();
     print_controllers();
     print_spent();
     print_classes();
     print_shift(&shift);
-    let drawn = |name: &str| charts.iter().find(|chart| chart.name == name).expect("it is drawn");
     print_by_load(drawn("sert06-11"), [Some("7.5 to 27.9"), Some("38.0 to 75.4")]);
     print_by_load(drawn("sert06-13"), [Some("2.7 to 13.8"), None]);
     let printed = [("0.5 s", 11.2), ("15 s", 4.0), ("adaptive", 4.0)];
     print_thresholds(drawn("sert06-15"), &printed);
     print_thresholds(drawn("sert06-16"), &[]);
     Ok(())
+}
+
+/// [Welsh02 fig. 53]: p90 and rejections.
+fn print_users(chart: &Chart) {
+    let names: Vec<_> = chart.panels[0].curves.iter().map(|curve| curve.name.as_str()).collect();
+    let heads = names.iter().map(|name| match *name {
+        "without control" => format!("{name} | "),
+        name => format!("{name} | rejected | "),
+    });
+    println!("\n| users | {}", heads.collect::<String>().trim_end());
+    println!("| --- |{}", " --- |".repeat(2 * names.len() - 1));
+    for users in arashi::USERS {
+        let cells = names.iter().map(|name| {
+            let at = f64::from(users);
+            let p90 = chart.curve(0, name).at(at);
+            match *name {
+                "without control" => format!("{p90:.1} s | "),
+                name => format!("{p90:.1} s | {:.0} % | ", chart.curve(1, name).at(at)),
+            }
+        });
+        println!("| {users} | {}", cells.collect::<String>().trim_end());
+    }
 }
 
 /// [Welsh03 fig. 9]

@@ -11,6 +11,7 @@
 //! numbers of workers are tried one after the other.
 
 use tamarisk_control::{Concurrency, PerSecond, Ratio, Target};
+use tamarisk_plot::format;
 
 use crate::network::{InvalidNetwork, Network, Overloaded};
 use crate::queueing::{InvalidService, MultiServer, PhaseType, ResponseTime, rate};
@@ -33,12 +34,15 @@ pub enum Unreachable {
     #[error(transparent)]
     Network(#[from] InvalidNetwork),
     /// Even events that hardly ever wait are too slow.
-    #[error("at best a share of {within} stays within the target, which asks for {wanted}")]
+    #[error(
+        "no number of workers reaches {target:#}: without any queue {} % stay within it",
+        format::rate((1000.0 * within.get()).floor() / 10.0)
+    )]
     TooSlow {
         /// The share of events that would stay within it.
         within: Ratio,
-        /// The share that should.
-        wanted: Ratio,
+        /// The target.
+        target: Target,
     },
     /// More workers than can be counted.
     #[error("{0} need more workers than there can be")]
@@ -108,11 +112,11 @@ pub fn least_workers_of(
         let tried = (1..=THREADS_TRIED_MAX).filter_map(|workers| try_with(workers).ok());
         let best = tried.max_by(|a, b| a.get().total_cmp(&b.get()));
         let within = best.map_or_else(|| try_with(THREADS_TRIED_MAX), Ok)?;
-        return Err(Unreachable::TooSlow { within, wanted: target.at() });
+        return Err(Unreachable::TooSlow { within, target });
     }
     let within = try_with(u32::MAX)?;
     if within < target.at() {
-        return Err(Unreachable::TooSlow { within, wanted: target.at() });
+        return Err(Unreachable::TooSlow { within, target });
     }
     least(0, meets).map(Concurrency::new).ok_or_else(|| Unreachable::TooMany(network.arrivals()))
 }
@@ -134,7 +138,7 @@ pub fn greatest_arrivals(network: &Network, target: Target) -> Result<PerSecond,
     }
     let alone = within(hardly_any)?;
     if alone < target.at() {
-        return Err(Unreachable::TooSlow { within: alone, wanted: target.at() });
+        return Err(Unreachable::TooSlow { within: alone, target });
     }
     let meets = |rate| within(rate).is_ok_and(|share| share >= target.at());
     Ok(greatest(limit, RATE_TOLERANCE, meets))
@@ -151,7 +155,7 @@ fn never_waiting(service: PerSecond, target: Target) -> Result<(), Unreachable> 
     if late.get() < 1.0 - target.at().get() {
         return Ok(());
     }
-    Err(Unreachable::TooSlow { within: Ratio::saturating(1.0 - late.get()), wanted: target.at() })
+    Err(Unreachable::TooSlow { within: Ratio::saturating(1.0 - late.get()), target })
 }
 
 /// The least number above `too_few` that `meets`, which all greater ones do too.

@@ -144,7 +144,7 @@ pub fn figure_41() -> Figure {
 }
 
 /// The thread pool controller in the packet router, whose load grows to 1,000 packets a second
-/// within a minute.
+/// within a minute. Printed is a load of 1,000 all the time.
 pub fn figure_42() -> Figure {
     let rate = Profile::constant(100.0).ramp(5 * SECOND, 65 * SECOND, 1000.0);
     let course = router(rate, 120, &pool(&[("workers_max_count", 20.0)])).0;

@@ -85,17 +85,20 @@ pub(super) fn split(file: &File, network: &Network, stage: &str) -> anyhow::Resu
     })
 }
 
-/// How long each exponential step of a stage takes.
+/// How long each exponential step of a stage takes; one step if it is not made of them.
 fn step_seconds(stage: &Stage) -> Vec<f64> {
-    let steps = stage.service.iter().flat_map(|step| match &step.work {
-        Distribution::Exponential(mean) => vec![mean.as_secs_f64()],
-        Distribution::Erlang { stages, mean } => {
-            vec![mean.as_secs_f64() / f64::from(*stages); *stages as usize]
+    let mut steps = Vec::new();
+    for step in &stage.service {
+        match &step.work {
+            Distribution::Exponential(mean) => steps.push(mean.as_secs_f64()),
+            Distribution::Erlang { stages, mean } => {
+                let step = mean.as_secs_f64() / f64::from(*stages);
+                steps.extend(std::iter::repeat_n(step, *stages as usize));
+            }
+            _ => return vec![1.0],
         }
-        // One of several, which is no sequence.
-        _ => vec![1.0],
-    });
-    steps.collect()
+    }
+    steps
 }
 
 /// The workers of a stage spread over its steps by their work, at least one for each.

@@ -39,6 +39,9 @@ pub struct Station {
     pub name: String,
     /// What an event takes, alone with its worker.
     pub service: PhaseType,
+    /// Of service that is not made of steps: its variance over the square of its mean. `service` is
+    /// then like it, and waits are [approximate](crate::queueing::PhaseServer::general).
+    pub variability: Option<f64>,
     /// How many are worked on at once.
     pub workers: Workers,
     /// α: how many workers at once make it faster; `None` if all do.
@@ -64,6 +67,7 @@ impl Station {
         Self {
             name: name.to_owned(),
             service,
+            variability: None,
             workers: Workers::Bounded(workers),
             parallelism: None,
             machine: 0,

@@ -88,6 +88,9 @@ pub enum InvalidPattern {
     /// Only a step that is followed by one of several can be partitioned.
     #[error("the service of `{0}` is no step that branches")]
     NoBranch(String),
+    /// Service of which only mean and variability are known has no steps to be cut or united.
+    #[error("the service of `{0}` is not made of exponential steps")]
+    NoSteps(String),
     /// Each step needs workers.
     #[error("`{stage}` has {steps} steps; workers are given for {given}")]
     Workers {
@@ -195,6 +198,7 @@ impl Network {
     /// A stage for each step of the stage at `index`.
     fn cut(&self, index: usize, workers: &[Concurrency]) -> Result<Self, InvalidPattern> {
         let stage = &self.stages[index];
+        made_of_steps(stage)?;
         let service = &stage.service;
         if workers.len() != service.steps() {
             return Err(InvalidPattern::Workers {
@@ -337,6 +341,7 @@ impl Network {
             self.exits[*m] + others.iter().map(|&other| self.routes[(*m, other)]).sum::<f64>()
         };
         let exits: Vec<f64> = members.iter().map(outside).collect();
+        members.iter().try_for_each(|&member| made_of_steps(&self.stages[member]))?;
         let services: Vec<PhaseType> =
             members.iter().map(|&m| self.stages[m].service.clone()).collect();
         let steps = services.iter().map(PhaseType::steps).sum();
@@ -392,6 +397,13 @@ fn distinct(stages: &[Station]) -> Result<(), InvalidNetwork> {
         }
     }
     Ok(())
+}
+
+fn made_of_steps(stage: &Station) -> Result<(), InvalidPattern> {
+    match stage.variability {
+        None => Ok(()),
+        Some(_) => Err(InvalidPattern::NoSteps(stage.name.clone())),
+    }
 }
 
 fn is_sequence(service: &PhaseType) -> bool {

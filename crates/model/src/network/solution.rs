@@ -155,7 +155,7 @@ impl Network {
         };
         let useful = stage.parallelism.map_or(workers, |parallelism| parallelism.min(workers));
         let service_rate = 1.0 / stage.service.mean_seconds();
-        if stage.service.steps() > 1 {
+        if stage.service.steps() > 1 || stage.variability.is_some() {
             // Deviation: the paper has no penalty for service of several steps. Ours
             // takes the same from the capacity, by making each step slower.
             let capacity = f64::from(useful.get()) * service_rate;
@@ -164,7 +164,10 @@ impl Network {
                 return Centre::Stuck;
             }
             let service = stage.service.clone().accelerated(left);
-            return Centre::PhaseServer(PhaseServer::new(service, useful));
+            return Centre::PhaseServer(match stage.variability {
+                Some(variability) => PhaseServer::general(service, variability, useful),
+                None => PhaseServer::new(service, useful),
+            });
         }
         let service_rate = rate(service_rate);
         let plain = lost == PerSecond::ZERO && useful == workers;
@@ -195,7 +198,9 @@ impl Network {
     fn accuracy_of_means(&self, stages: &[StageSolution]) -> Accuracy {
         let size = stages.len();
         let harmless = |i: usize| {
-            self.stages[i].service.steps() == 1 || (0..size).all(|to| !self.goes(stages, i, to))
+            let Station { service, variability, .. } = &self.stages[i];
+            service.steps() == 1 && variability.is_none()
+                || (0..size).all(|to| !self.goes(stages, i, to))
         };
         let all = (0..size).filter(|&i| stages[i].visits > 0.0);
         all.map(|i| {

@@ -8,6 +8,7 @@
 //! | [`MultiServer`] | M/M/1, M/M/m | exact | exact |
 //! | [`LoadDependent`] | M/M/m with saturation α and penalty φ | exact | exact with neither, else approximate |
 //! | [`PhaseServer`] | M/E_r/1, M/E_r/m, M/PH/m | exact up to a size | approximate |
+//! | [`PhaseServer::general`] | M/D/m, M/G/m | approximate, for m = 1 exact | approximate |
 //!
 //! [`Accuracy`] says which it was. Times are [`Seconds`], rates
 //! [`PerSecond`]: the papers' examples in milliseconds are read as seconds.
@@ -15,6 +16,7 @@
 mod birth_death;
 mod load_dependent;
 mod multi_server;
+mod phase_fit;
 mod phase_server;
 mod phase_type;
 mod response_time;
@@ -26,6 +28,7 @@ pub(crate) use phase_type::Steps;
 pub use phase_type::{InvalidService, PhaseType, STEPS_MAX};
 pub use response_time::ResponseTime;
 use tamarisk_control::{PerSecond, Ratio};
+use tamarisk_plot::format;
 
 use self::birth_death::{Balance, BirthDeath};
 use crate::seconds::Seconds;
@@ -42,7 +45,11 @@ pub(crate) const SUM_TOLERANCE: f64 = 1e-9;
 /// More arrives than can be served: the queue grows without bound, and there is
 /// no mean, no percentile and no other number to answer with [Welsh02 §4.1].
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("unstable: {arrivals} arrive, {capacity} is the most that can be served{}", written(self))]
+#[error(
+    "unstable: {}/s is the most that can be served; {}/s arrive",
+    format::rate(capacity.get()),
+    format::rate(arrivals.get())
+)]
 pub struct Unstable {
     /// What arrives.
     pub arrivals: PerSecond,
@@ -55,10 +62,6 @@ impl Unstable {
     pub fn utilisation(&self) -> Option<f64> {
         (self.capacity > PerSecond::ZERO).then(|| self.arrivals.get() / self.capacity.get())
     }
-}
-
-fn written(unstable: &Unstable) -> String {
-    unstable.utilisation().map_or_else(String::new, |u| format!(" (utilisation {u:.3})"))
 }
 
 /// How far a number may be trusted as that of the model. Better is less.

@@ -12,10 +12,14 @@
 //! has as many right digits as one of two. The paper simulates this centre; here its
 //! means are exact.
 //!
+//! **General service.** Of M/G/m the variability c² of service is known, and not its steps. The waiting
+//! probability is that of M/M/m, and the mean wait that of M/M/m times (1 + c²) ÷ 2: the formula of
+//! Allen and Cunneen for Poisson arrivals [Allen90], which is that of [Lee59 pp. 56–71]. It is right for
+//! m = 1 (Pollaczek, Khinchine), and in the limit ρ → 1. Percentiles take service as a phase-type of the same
+//! mean and, as far as its steps allow, the same variability.
+//!
 //! **Limits.** Beyond [`STATES_MAX`] states in a block, and where less than
-//! [`SPARE_MIN`] of the capacity is spare, the waiting probability is that of M/M/m
-//! and the mean wait that of M/M/m times (1 + c²) ÷ 2, with c² the variability of
-//! service [Lee59 pp. 56–71]: right for m = 1, and in the limit ρ → 1. In either case the
+//! [`SPARE_MIN`] of the capacity is spare, waits are those of general service. In either case the
 //! wait of those who wait is taken as exponential, which is right far out and,
 //! for regular service, too variable close by: percentiles are approximate.
 
@@ -39,6 +43,8 @@ pub const SPARE_MIN: f64 = 1e-6;
 pub struct PhaseServer {
     service: PhaseType,
     workers: Concurrency,
+    /// Of service of which this is known, and not its steps.
+    variability: Option<f64>,
 }
 
 /// Waiting probability and mean number queued.
@@ -51,7 +57,12 @@ struct Queue {
 impl PhaseServer {
     /// `workers` that each serve one event at a time.
     pub fn new(service: PhaseType, workers: Concurrency) -> Self {
-        Self { service, workers }
+        Self { service, workers, variability: None }
+    }
+
+    /// The same for service of this variability that is like `service`, and not made of its steps.
+    pub fn general(service: PhaseType, variability: f64, workers: Concurrency) -> Self {
+        Self { service, workers, variability: Some(variability) }
     }
 
     /// The maximum stable arrival rate, which itself is not stable.
@@ -66,7 +77,7 @@ impl PhaseServer {
     pub fn at(&self, arrivals: PerSecond) -> Result<Equilibrium, Unstable> {
         let exponential = MultiServer::of_mean(self.service.mean_seconds(), self.workers);
         let alike = exponential.at(arrivals)?;
-        if self.service.steps() == 1 {
+        if self.service.steps() == 1 && self.variability.is_none() {
             return Ok(alike);
         }
         let lambda = arrivals_of(arrivals);
@@ -83,6 +94,9 @@ impl PhaseServer {
     }
 
     fn queue(&self, lambda: f64, alike: &Equilibrium) -> Queue {
+        if let Some(variability) = self.variability {
+            return self.by_variability(variability, alike);
+        }
         let spare = 1.0 - alike.utilisation.get();
         let states = states_count(self.service.steps(), self.workers.get());
         let solved = (lambda > 0.0 && spare >= SPARE_MIN && states <= STATES_MAX)
@@ -90,11 +104,18 @@ impl PhaseServer {
         if let Some(queue) = solved.filter(|q| q.waiting.is_finite() && q.queued >= 0.0) {
             return queue;
         }
-        let factor = f64::midpoint(1.0, self.service.variability());
+        self.by_variability(self.service.variability(), alike)
+    }
+
+    /// Allen and Cunneen's: exact for one worker.
+    fn by_variability(&self, variability: f64, alike: &Equilibrium) -> Queue {
         Queue {
             waiting: alike.waiting.get(),
-            queued: alike.queued * factor,
-            accuracy: Accuracy::Approximate,
+            queued: alike.queued * f64::midpoint(1.0, variability),
+            accuracy: match self.workers {
+                Concurrency::ONE => Accuracy::Exact,
+                _ => Accuracy::Approximate,
+            },
         }
     }
 

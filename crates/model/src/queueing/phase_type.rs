@@ -45,6 +45,9 @@ pub enum InvalidService {
     /// None, or more than [`STEPS_MAX`].
     #[error("a service of {0} steps: it has one to {STEPS_MAX}")]
     Steps(usize),
+    /// A heavy tail, such as Pareto's of shape 2 and below.
+    #[error("the service time has no finite variance")]
+    NoVariance,
     /// The chances of a branch must make a whole.
     #[error("the probabilities of the branch sum to {0}, not to 1")]
     Sum(f64),

@@ -11,6 +11,7 @@ use super::File;
 use super::places::StagePlace;
 use crate::network::{InvalidNetwork, Network, Overloaded};
 use crate::queueing::PhaseType;
+use crate::seconds::Seconds;
 use crate::sim::{Client, Discipline, Distribution, Load, Profile, Speed, Stage};
 
 impl File {
@@ -19,8 +20,7 @@ impl File {
     /// or tries again.
     ///
     /// # Errors
-    /// [`ConfigError`] shows what has no closed form: service that is not made of
-    /// exponential parts, resources that stages share or have too little of, classes that are served
+    /// [`ConfigError`] shows what has no closed form: service without a variance, resources that stages share or have too little of, classes that are served
     /// differently, laws that change workers, batches or quality, loads that change, that answers slow
     /// down or of which several requests come at once.
     pub fn network(&self, at: Option<PerSecond>) -> Result<Network, ConfigError> {
@@ -153,10 +153,17 @@ impl File {
                 "expected work of its own",
             ));
         }
-        let service = phases(stage).ok_or_else(|| {
-            let expected = "expected exponential, erlang or hyper_exponential times";
-            no_form(&place.service, "its service is not made of exponential parts", expected)
-        })?;
+        let (service, variability) = match phases(stage) {
+            Some(service) => (service, None),
+            None => {
+                let steps_max = (FITTED_STEPS / self.scenario.stages.len()).max(1);
+                let fitted = fitted(stage, steps_max).ok_or_else(|| {
+                    let expected = "expected times with a finite variance";
+                    no_form(&place.service, "its service has no variance", expected)
+                })?;
+                (fitted.0, Some(fitted.1))
+            }
+        };
         let parallelism = match stage.speed {
             Speed::Full => None,
             Speed::Cores(cores) if cores.fract() == 0.0 && cores < f64::from(u32::MAX) => {
@@ -173,6 +180,7 @@ impl File {
         let workers = Concurrency::new(stage.workers);
         Ok(crate::network::Station {
             parallelism,
+            variability,
             reorders: stage.discipline != Discipline::Fifo && self.has_priorities(),
             ..crate::network::Station::new(&stage.name, service, workers)
         })
@@ -244,6 +252,23 @@ fn phases(stage: &Stage) -> Option<PhaseType> {
         }
     }
     PhaseType::sequence(&rates).ok()
+}
+
+/// Service of two moments in all stages together: percentiles of a network take the cube of its steps.
+const FITTED_STEPS: usize = 128;
+
+/// The service as a phase-type of the same mean and nearly the same variability, and that variability;
+/// `None` if it has no variance. Steps are independent, so that their variances add up.
+fn fitted(stage: &Stage, steps_max: usize) -> Option<(PhaseType, f64)> {
+    let (mut mean, mut variance) = (0.0, 0.0);
+    for step in &stage.service {
+        let seconds = step.work.mean().ok()?.as_secs_f64();
+        mean += seconds;
+        variance += step.work.variation_squared().ok()? * seconds * seconds;
+    }
+    let variability = variance / (mean * mean);
+    let service = PhaseType::of_moments(Seconds::computed(mean), variability, steps_max).ok()?;
+    Some((service, variability))
 }
 
 fn per(mean: Duration) -> Option<PerSecond> {

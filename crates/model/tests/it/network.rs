@@ -97,8 +97,7 @@ fn an_overloaded_network_names_the_stage_that_is_most_so() {
     let overloaded = network.with_arrivals(rate(120.0)).unwrap().solve().unwrap_err();
     assert_eq!(
         overloaded.to_string(),
-        "stage `back` is unstable: 120/s arrive, 40/s is the most that can be served \
-         (utilisation 3.000)"
+        "stage `back` is unstable: 40/s is the most that can be served; 120/s arrive"
     );
     let limit = network.limit();
     assert_eq!((limit.stage.as_str(), limit.arrivals), ("back", rate(40.0)));

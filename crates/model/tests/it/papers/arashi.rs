@@ -133,6 +133,52 @@ fn ruled_by(mut file: File, law: &str) -> File {
     file
 }
 
+/// The numbers of users of [Welsh02 fig. 53].
+pub(crate) const USERS: [u32; 6] = [16, 64, 128, 256, 512, 1024];
+
+/// The response time of all requests, and what is rejected, by the number of users: without control, under
+/// a controller for each stage, and under the default law there [Welsh02 fig. 53; Welsh03 fig. 8].
+pub(crate) fn by_users() -> Chart {
+    let (from, until) = MEASURED;
+    let parts = |law: Option<&str>| {
+        let part = |users| {
+            let file = of_users("arashi", &[(0.0, users)]);
+            let course = match law {
+                Some(law) => run(&ruled_by(file, law), 1),
+                None => run_open(&file, 1),
+            };
+            course.between(from, until)
+        };
+        USERS.map(|users| (f64::from(users), part(users)))
+    };
+    let curves = [None, Some("response-time"), Some("predict-gate-trim")];
+    let curves = curves.map(|law| (law.unwrap_or("without control"), parts(law)));
+    let of = |value: fn(&Part) -> Option<f64>| {
+        let curve = curves.iter().map(|(name, parts)| {
+            let points = parts.iter().map(|(users, part)| (*users, value(part)));
+            Curve::new(*name, points.collect())
+        });
+        curve.collect::<Vec<_>>()
+    };
+    Chart {
+        name: "welsh02-53",
+        title: "Arashi by the number of users",
+        x: "users",
+        from: 16.0,
+        to: 1024.0,
+        panels: vec![
+            Curves::new("90th percentile of the response time", Unit::Seconds, of(Part::p90))
+                .log()
+                .level(TARGET, "target"),
+            Curves::new(
+                "Rejected, in percent",
+                Unit::Count,
+                of(|part| Some(100.0 * part.lost())).split_off(1),
+            ),
+        ],
+    }
+}
+
 /// A massive load spike with and without control [Welsh02 fig. 55; Welsh03 fig. 10].
 pub(crate) fn massive_spike() -> Chart {
     let file = spike();

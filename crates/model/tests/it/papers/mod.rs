@@ -39,6 +39,20 @@ fn the_controller_cuts_its_rate_in_the_spike_and_gives_it_back_slowly() {
     assert!(measured.greatest(170.0, 220.0) < 1.0);
 }
 
+/// [Welsh02 fig. 53; Welsh03 fig. 8]: the paper meets its target of 10 s at every number of users. Here the
+/// papers' controller does not, from 128 users on; what it gains against no control is the predicate.
+#[test]
+fn the_papers_controller_misses_its_target_with_many_users_and_the_default_law_does_not() {
+    let chart = arashi::by_users();
+    let p90 = |name| arashi::USERS.map(|users| chart.curve(0, name).at(f64::from(users)));
+    let [open, printed, default] =
+        ["without control", "response-time", "predict-gate-trim"].map(p90);
+    assert!(printed[..2].iter().all(|p90| *p90 < arashi::TARGET), "{printed:?}");
+    assert!(printed[2..].iter().all(|p90| *p90 > arashi::TARGET), "{printed:?}");
+    assert!(printed[5] < open[5] / 2.0, "{printed:?}, {open:?} without control");
+    assert!(default.iter().all(|p90| *p90 < arashi::TARGET / 2.0), "{default:?}");
+}
+
 /// [Welsh02 fig. 55; Welsh03 fig. 10]
 #[test]
 fn under_a_massive_spike_admitted_requests_are_answered_soon_and_most_are_rejected() {
