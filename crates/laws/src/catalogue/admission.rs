@@ -64,7 +64,7 @@ pub const ADMISSION: &[AdmissionEntry] = &[
     ),
     entry!(
         "response-time-halving",
-        "the same, halved a tenth above its target, as first published [Welsh01]",
+        "the same, halved a tenth above its target, as in the position paper [Welsh01]",
         |classes, its: HalvingConstants| {
             ResponseTime::builder(classes).halving_constants(&its).build()?
         }

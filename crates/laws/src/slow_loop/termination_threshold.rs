@@ -25,6 +25,9 @@
 //! - An interval in which nothing arrived lost nothing: p is 0.
 //! - Losses are those of the whole stage, as printed: it is the work of one class
 //!   that turns the others away.
+//! - A limit holds from an event's begin: an event that began under a longer one keeps it. The paper's
+//!   timer has a "selected processing time limit" for each request [SERT06 §3.1], and does not say
+//!   whether a threshold that falls meanwhile ends what has run for longer.
 //!
 //! **Limits.** What is ended counts as lost, so the law sees its own effect; with
 //! LW at 5 % of losses it stays where it is only if fewer than that are long.
