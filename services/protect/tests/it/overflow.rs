@@ -129,7 +129,11 @@ async fn until(running: &Running, gate: usize, holds: impl Fn(&Accounts) -> bool
 fn assert_rejected(answer: &str) {
     let head = answer.to_lowercase();
     assert!(head.starts_with("http/1.1 503 "), "{answer}");
-    assert!(head.contains("\r\nretry-after: 1\r\n") && head.contains("queue is full"), "{answer}");
+    assert!(
+        head.contains("\r\nretry-after: 1\r\n")
+            && head.contains("too busy; try again in 1 s (queue_full, "),
+        "{answer}"
+    );
 }
 
 #[tokio::test]

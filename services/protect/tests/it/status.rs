@@ -94,7 +94,7 @@ async fn requests_are_rejected_while_a_resource_is_scarce() {
         }
     })
     .await;
-    assert!(rejected.contains("overloaded: a resource is scarce"), "{rejected}");
+    assert!(rejected.contains("too busy: a resource is scarce"), "{rejected}");
     let url = format!("http://{}/status", running.status_addr().unwrap());
     let status: Value = serde_json::from_str(&curl(&[&url]).await).unwrap();
     assert_eq!(status["stages"][0]["rejections"]["resource_scarce"], 1);
