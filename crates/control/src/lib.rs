@@ -48,7 +48,7 @@ mod units;
 
 pub use admission::{
     AdmissionLaw, Arrival, Backlog, BatchDecisions, Change, Decision, Dequeue, Ending, Finished,
-    Moved, Order, PlaceLimits, QueueOrder, Reading, Reason, Rejection, Waiting,
+    Moved, Order, PlaceLimits, QueueOrder, Reading, Reason, Rejection, Together, Waiting,
 };
 pub use class::{
     CLASSES_MAX, Class, ClassId, Classes, InvalidClasses, InvalidTarget, InvalidWeight, Priority,

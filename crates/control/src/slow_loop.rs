@@ -99,6 +99,30 @@ pub trait WorkersLaw: Send {
     /// An event ended in whatever way after it had run.
     fn on_finish(&mut self, _now: Timestamp, _finished: &Finished) {}
 
+    /// An event has come for which no worker is idle; with `wanted` workers none would wait. How
+    /// many there are to be from now on, at least `workers`, which there are. It is admitted or
+    /// rejected afterwards. By default nothing is started between ticks.
+    fn on_shortage(
+        &mut self,
+        _now: Timestamp,
+        _wanted: Concurrency,
+        workers: Concurrency,
+    ) -> Concurrency {
+        workers
+    }
+
+    /// How many workers there will be, where there are `workers` now, if the next answers are no
+    /// longer than those before: what an event that arrives now may count on.
+    fn reach(&self, workers: Concurrency) -> Concurrency {
+        workers
+    }
+
+    /// Whether the law acts when it is needed: it is then asked at each tick, and takes no turns
+    /// with other laws.
+    fn is_self_paced(&self) -> bool {
+        false
+    }
+
     /// As [`AdmissionLaw::set_targets`](crate::AdmissionLaw::set_targets).
     fn set_targets(&mut self, _classes: &Classes) {}
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Class, ClassId, Classes, Concurrency, Ending, Finished,
-    Priority, Target, Timestamp, Waiting,
+    Priority, Target, Timestamp, Together, Waiting,
 };
 use tamarisk_laws::{OpaqueUpstream, PredictGateTrim, ResponseTime};
 
@@ -104,7 +104,14 @@ fn finished(class: ClassId, call: u64) -> Finished {
     // Service times in no order, as samples have.
     let nanos = call.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
     let service = Duration::from_nanos(1_000_000 + nanos);
-    Finished { class, service, response: service, ending: Ending::Completed, kind: 0 }
+    Finished {
+        class,
+        service,
+        response: service,
+        ending: Ending::Completed,
+        kind: 0,
+        together: Together::ALONE,
+    }
 }
 
 struct Stage {

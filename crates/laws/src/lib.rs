@@ -33,6 +33,7 @@
 //!         service: Duration::from_millis(20),
 //!         response: Duration::from_millis(25),
 //!         ending: Ending::Completed,
+//!         together: Together::ALONE,
 //!     };
 //!     law.on_finish(now, &finished, &empty);
 //! }
@@ -106,9 +107,9 @@ pub use rate_limit::{Allowance, InvalidRateLimit, RateLimit};
 pub use resource_guard::{ResourceBounds, ResourceGuard};
 pub use response_time::{InvalidResponseTime, ResponseTime, ResponseTimeBuilder};
 pub use slow_loop::{
-    AdmissionWhenSpent, Composition, DeadlineOnly, Degradation, FixedBatch, FixedWorkers,
-    FullQuality, Independent, InvalidTerminationThreshold, Knobs, PoolSizing, Ruling, SlowLaws,
-    StageLaws, TerminationThreshold, TerminationThresholdBuilder, ThroughputBatching,
+    AdmissionWhenSpent, Composition, DeadlineOnly, Degradation, ElasticPool, FixedBatch,
+    FixedWorkers, FullQuality, Independent, InvalidTerminationThreshold, Knobs, PoolSizing, Ruling,
+    SlowLaws, StageLaws, TerminationThreshold, TerminationThresholdBuilder, ThroughputBatching,
 };
 pub use threshold::Threshold;
 pub use token_bucket::TokenBucket;

@@ -129,7 +129,7 @@ impl AdmissionLaw for PlainQueue {
 mod tests {
     use std::time::Duration;
 
-    use tamarisk_control::{Class, Concurrency, Priority, Target};
+    use tamarisk_control::{Class, Concurrency, Priority, Target, Together};
 
     use super::*;
 
@@ -152,7 +152,14 @@ mod tests {
 
     fn finish(law: &mut PlainQueue, service: Duration, ending: Ending) {
         let class = ClassId::DEFAULT;
-        let finished = Finished { class, service, response: service, ending, kind: 0 };
+        let finished = Finished {
+            class,
+            service,
+            response: service,
+            ending,
+            kind: 0,
+            together: Together::ALONE,
+        };
         law.on_finish(Timestamp::ZERO, &finished, &backlog(0, 0));
     }
 

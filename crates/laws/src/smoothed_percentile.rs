@@ -107,7 +107,7 @@ impl SmoothedPercentile {
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_control::{ClassId, Ratio};
+    use tamarisk_control::{ClassId, Ratio, Together};
 
     use super::*;
 
@@ -118,8 +118,14 @@ mod tests {
 
     fn finish(monitor: &mut SmoothedPercentile, millis: u64, ending: Ending) -> Option<f64> {
         let response = Duration::from_millis(millis);
-        let finished =
-            Finished { class: ClassId::DEFAULT, service: response, response, ending, kind: 0 };
+        let finished = Finished {
+            class: ClassId::DEFAULT,
+            service: response,
+            response,
+            ending,
+            kind: 0,
+            together: Together::ALONE,
+        };
         monitor.learn(Timestamp::ZERO, &finished)
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Ending, Finished, Target,
-    Timestamp, Waiting,
+    Timestamp, Together, Waiting,
 };
 use tamarisk_laws::PredictGateTrim;
 use tamarisk_trace::Recorder;
@@ -71,8 +71,14 @@ fn events(law: &mut dyn AdmissionLaw, repetition: u64) -> f64 {
         black_box(law.on_dequeue(now, &waiting, &backlog));
         let service =
             Duration::from_nanos(1_000_000 + (number.wrapping_mul(0x9e37_79b9) >> 12 & 0xf_ffff));
-        let finished =
-            Finished { class, service, response: service, ending: Ending::Completed, kind: 0 };
+        let finished = Finished {
+            class,
+            service,
+            response: service,
+            ending: Ending::Completed,
+            kind: 0,
+            together: Together::ALONE,
+        };
         law.on_finish(now + service, &finished, &backlog);
     }
     (cpu_nanos() - began) as f64 / EVENTS as f64

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    Arrival, Backlog, CLASSES_MAX, Change, Class, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Ending, Finished, Moved, Order, Priority, Ratio, Reason, Rejection, Target, Timestamp, Waiting,
-    Weight,
+    Arrival, Backlog, BatchSize, CLASSES_MAX, Change, Class, ClassId, Classes, Concurrency,
+    Decision, Dequeue, Ending, Finished, Moved, Order, Priority, Ratio, Reason, Rejection, Target,
+    Timestamp, Together, Waiting, Weight,
 };
 
 use crate::encode::{COMMON, ENDINGS};
@@ -112,6 +112,7 @@ impl Decoder {
                 service: span(bytes)?,
                 response: span(bytes)?,
                 kind: bytes.number()?,
+                together: Together { count: batch(bytes)?, most: batch(bytes)? },
                 ending: match end {
                     kind::ABANDONED => Ending::Abandoned,
                     _ => ENDINGS[usize::from(tag >> ENDING_SHIFT)],
@@ -165,6 +166,10 @@ fn rejection(bytes: &mut Bytes<'_>) -> Option<Rejection> {
         _ => return None,
     };
     Some(Rejection { reason, retry_after })
+}
+
+fn batch(bytes: &mut Bytes<'_>) -> Option<BatchSize> {
+    u32::try_from(bytes.number()?).ok().filter(|&events| events > 0).map(BatchSize::new)
 }
 
 fn span(bytes: &mut Bytes<'_>) -> Option<Duration> {
@@ -265,12 +270,13 @@ mod tests {
             waiting().prop_map(|(waiting, answer)| Event::Dequeue { waiting, answer }),
             waiting().prop_map(|(waiting, answer)| Event::Sweep { waiting, answer }),
             (nanos(), order).prop_map(|(head_age, answer)| Event::Order { head_age, answer }),
-            (class(), nanos(), nanos(), 0..=ENDINGS.len(), any::<u64>()).prop_map(
-                |(class, service, response, ending, kind)| {
+            (class(), [nanos(), nanos()], 0..=ENDINGS.len(), any::<u64>(), any::<[u32; 2]>())
+                .prop_map(|(class, [service, response], ending, kind, together)| {
                     let ending = ENDINGS.get(ending).copied().unwrap_or(Ending::Abandoned);
-                    Event::Finish(Finished { class, service, response, ending, kind })
-                }
-            ),
+                    let [count, most] = together.map(BatchSize::new);
+                    let together = Together { count, most };
+                    Event::Finish(Finished { class, service, response, ending, kind, together })
+                }),
             (class(), any::<u64>(), 0..Change::ALL.len(), nanos()).prop_map(
                 |(class, kind, change, time)| {
                     Event::Move(Moved { class, kind, change: Change::ALL[change], time })

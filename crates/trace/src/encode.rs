@@ -132,6 +132,8 @@ fn event(bytes: &mut Vec<u8>, now: u64, event: &Event) -> u8 {
             span(bytes, finished.service);
             span(bytes, finished.response);
             put(bytes, finished.kind);
+            put(bytes, u64::from(finished.together.count.get()));
+            put(bytes, u64::from(finished.together.most.get()));
             let ending = ENDINGS.iter().position(|ending| *ending == finished.ending);
             ending.map_or(kind::ABANDONED, |ending| kind::FINISH | (ending as u8) << ENDING_SHIFT)
         }

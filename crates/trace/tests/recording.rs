@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Ending, Finished, Target,
-    Timestamp, Weight,
+    Timestamp, Together, Weight,
 };
 use tamarisk_laws::PredictGateTrim;
 use tamarisk_trace::{Close, End, Event, ReadError, Reader, RecordError, Recorder, Traced};
@@ -44,8 +44,14 @@ fn rule(law: &mut dyn AdmissionLaw, count: u64) {
         backlog.running = &[1];
         backlog.running_total = 1;
         let service = Duration::from_millis(5);
-        let finished =
-            Finished { class, service, response: service, ending: Ending::Completed, kind: 0 };
+        let finished = Finished {
+            class,
+            service,
+            response: service,
+            ending: Ending::Completed,
+            kind: 0,
+            together: Together::ALONE,
+        };
         law.on_finish(now + service, &finished, &backlog);
     }
 }
@@ -134,7 +140,7 @@ fn errors_say_what_and_where() {
     let (bytes, _) = recorded("errors.trace", 60);
     let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
     assert_eq!(error(b"PNG, rather"), "not a trace: the file does not begin with `TAMTRACE`");
-    assert_eq!(error(b"TAMTRACE\x07..."), "the trace has version 7; this program reads version 2");
+    assert_eq!(error(b"TAMTRACE\x07..."), "the trace has version 7; this program reads version 3");
     assert_eq!(error(&bytes[..20]), "the trace is cut short: the block at byte 9 is not complete");
     let mut damaged = bytes.clone();
     damaged[30] ^= 1;

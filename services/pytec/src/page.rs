@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use tamarisk::control::Concurrency;
-use tamarisk::laws::PoolSizing;
+use tamarisk::laws::ElasticPool;
 use tamarisk::laws::catalogue::Coordination;
 use tamarisk::{
     BoxError, BuildError, CallError, Context, Entry, Request, Stage, StageObservation, Terminated,
@@ -20,8 +20,9 @@ use crate::root::Root;
 use crate::site::PageOptions;
 use crate::site_path::SitePath;
 
-/// Of the random steps of the workers laws; any will do, and the same each time is easier to follow.
-const SEED: u64 = 1;
+/// How many times as many events of a page may run at once before answers tell whether they take longer
+/// then: each more is a process, with its memory.
+const PROCESSES_TRUST: f64 = 2.0;
 
 /// Counts what was compiled, over all pages: no two programs have one version.
 static VERSIONS: AtomicU64 = AtomicU64::new(1);
@@ -93,7 +94,7 @@ impl Page {
             // One that waits for a process is not to hold others.
             .batch(1)
             .workers_between(1..=options.processes)
-            .workers_law(PoolSizing::new(workers, SEED))
+            .workers_law(ElasticPool::new(workers, PROCESSES_TRUST, options.p90))
             .coordination(Coordination::Composition);
         if !options.classes.is_empty() {
             builder = builder.classes(options.classes.clone());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{ClassId, Timestamp};
+use crate::{BatchSize, ClassId, Timestamp};
 
 /// An event that asks to enter a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,31 @@ pub struct Finished {
     pub ending: Ending,
     /// What kind of work it was, as it was on arrival.
     pub kind: u64,
+    /// With how many others it was worked on in this time.
+    pub together: Together,
+}
+
+/// How many events a worker worked on at once: their service time is that of all of them.
+///
+/// A worker that works on one event after the other works on each [alone](Self::ALONE), however
+/// many it has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Together {
+    /// How many there were, the event included.
+    pub count: BatchSize,
+    /// How many there might have been, if as many had been queued.
+    pub most: BatchSize,
+}
+
+impl Together {
+    /// The event had its worker to itself.
+    pub const ALONE: Self = Self { count: BatchSize::ONE, most: BatchSize::ONE };
+
+    /// What one event cost of a time that was spent on all.
+    #[inline]
+    pub fn share(self, seconds: f64) -> f64 {
+        if self.count == BatchSize::ONE { seconds } else { seconds / f64::from(self.count.get()) }
+    }
 }
 
 /// An event whose place has changed otherwise than by starting to run or ending.

@@ -18,7 +18,7 @@ mod reading;
 pub use backlog::Backlog;
 pub use batch_decisions::BatchDecisions;
 pub use decision::{Decision, Dequeue, Order, Reason, Rejection};
-pub use event::{Arrival, Change, Ending, Finished, Moved, Waiting};
+pub use event::{Arrival, Change, Ending, Finished, Moved, Together, Waiting};
 pub use law::AdmissionLaw;
 pub use place_limits::PlaceLimits;
 pub use queue_order::QueueOrder;

@@ -1,13 +1,15 @@
 //! The slow-loop laws in the catalogue: workers, batching, quality, termination.
 
+use tamarisk_control::{Classes, Concurrency};
+
 use super::{BatchEntry, Conflict, QualityEntry, TerminationEntry, WorkersEntry, entry};
 use crate::fair::{DepartureControl, DepartureRate, DepartureRateConstants};
 use crate::slow_loop::{
-    DegradationConstants, FixedBatchConstants, FixedWorkersConstants, PoolSizingConstants,
-    TerminationThresholdConstants, ThroughputBatchingConstants,
+    DegradationConstants, ElasticPoolConstants, FixedBatchConstants, FixedWorkersConstants,
+    PoolSizingConstants, TerminationThresholdConstants, ThroughputBatchingConstants,
 };
 use crate::{
-    DeadlineOnly, Degradation, FixedBatch, FixedWorkers, FullQuality, PoolSizing,
+    DeadlineOnly, Degradation, ElasticPool, FixedBatch, FixedWorkers, FullQuality, PoolSizing,
     TerminationThreshold, ThroughputBatching,
 };
 
@@ -28,6 +30,11 @@ pub const WORKERS: &[WorkersEntry] = &[
         "pool-sizing",
         "more while work waits, fewer while they idle or thrash [Welsh02]",
         |_, its: PoolSizingConstants| pool_sizing(&its)?
+    ),
+    entry!(
+        "elastic-pool",
+        "one for each event while more make no answer longer",
+        |classes, its: ElasticPoolConstants| elastic_pool(&its, classes)?
     ),
     fair!("fair-p", "holds a throughput by its workers, proportionally [Fair07]", P),
     fair!("fair-pi", "the same with the sum of past errors [Fair07]", Pi),
@@ -79,20 +86,29 @@ pub const TERMINATION: &[TerminationEntry] = &[
     ),
 ];
 
+fn elastic_pool(its: &ElasticPoolConstants, classes: &Classes) -> Result<ElasticPool, Conflict> {
+    check_range(its.workers_min_count, its.workers_max_count)?;
+    Ok(ElasticPool::with(its, classes.longest()))
+}
+
 fn pool_sizing(its: &PoolSizingConstants) -> Result<PoolSizing, Conflict> {
-    let (least, most) = (its.workers_min_count, its.workers_max_count);
+    check_range(its.workers_min_count, its.workers_max_count)?;
+    Ok(PoolSizing::with(its, 0))
+}
+
+fn check_range(least: Concurrency, most: Concurrency) -> Result<(), Conflict> {
     if least > most {
         let reason = format!("`workers_min_count` ({least}) exceeds `workers_max_count` ({most})");
         return Err(Conflict(reason));
     }
-    Ok(PoolSizing::with(its, 0))
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use tamarisk_control::{Classes, Target};
+    use tamarisk_control::Target;
 
     use super::*;
 

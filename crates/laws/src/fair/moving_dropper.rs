@@ -163,7 +163,7 @@ impl AdmissionLaw for MovingDropper {
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_control::{Class, Ending, Target};
+    use tamarisk_control::{Class, Ending, Target, Together};
 
     use super::super::dropper::tests::{BUSY, dequeue, two_classes};
     use super::*;
@@ -171,8 +171,14 @@ mod tests {
     fn finish(law: &mut MovingDropper, millis: u64) {
         let service = Duration::from_millis(10);
         let class = ClassId::DEFAULT;
-        let finished =
-            Finished { class, service, response: service, ending: Ending::Completed, kind: 0 };
+        let finished = Finished {
+            class,
+            service,
+            response: service,
+            ending: Ending::Completed,
+            kind: 0,
+            together: Together::ALONE,
+        };
         law.on_finish(Timestamp::ZERO + Duration::from_millis(millis), &finished, &BUSY);
     }
 

@@ -167,7 +167,7 @@ impl AdmissionLaw for Multiclass {
 mod tests {
     use std::time::Duration;
 
-    use tamarisk_control::{Class, Concurrency, Ending, Target};
+    use tamarisk_control::{Class, Concurrency, Ending, Target, Together};
 
     use super::*;
 
@@ -197,8 +197,14 @@ mod tests {
     fn period(law: &mut Multiclass, class: usize, millis: u64) {
         let response = Duration::from_millis(millis);
         let class = ClassId::new(class);
-        let finished =
-            Finished { class, service: response, response, ending: Ending::Completed, kind: 0 };
+        let finished = Finished {
+            class,
+            service: response,
+            response,
+            ending: Ending::Completed,
+            kind: 0,
+            together: Together::ALONE,
+        };
         (0..100).for_each(|_| law.on_finish(Timestamp::ZERO, &finished, &IDLE));
     }
 

@@ -197,7 +197,7 @@ impl AdmissionLaw for Dagor {
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_control::{ClassId, Concurrency};
+    use tamarisk_control::{ClassId, Concurrency, Together};
 
     use super::*;
     use crate::practice::test_bench::{arrival, at, backlog, classes};
@@ -221,6 +221,7 @@ mod tests {
             service,
             response: service + Duration::from_millis(wait_ms),
             ending: Ending::Completed,
+            together: Together::ALONE,
         };
         law.on_tick(now, &NOBODY);
         law.on_finish(now, &finished, &NOBODY);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tamarisk_control::{
     Arrival, Backlog, Class, ClassId, Classes, Concurrency, Ending, Finished, Priority, Target,
-    Timestamp, Waiting,
+    Timestamp, Together, Waiting,
 };
 
 pub(super) fn at(millis: u64) -> Timestamp {
@@ -49,5 +49,12 @@ pub(super) fn finished_in(millis: u64) -> Finished {
 
 pub(super) fn ended(millis: u64, ending: Ending) -> Finished {
     let response = Duration::from_millis(millis);
-    Finished { class: ClassId::DEFAULT, service: response, response, ending, kind: 0 }
+    Finished {
+        class: ClassId::DEFAULT,
+        service: response,
+        response,
+        ending,
+        kind: 0,
+        together: Together::ALONE,
+    }
 }

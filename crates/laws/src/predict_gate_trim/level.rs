@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tamarisk_control::{Backlog, ClassId, Classes, Order, Timestamp};
 
+use super::batch_cost::BatchPace;
 use super::seconds::seconds;
 use super::trim::Trim;
 use crate::sharing::class_shares::ClassShares;
@@ -121,6 +122,8 @@ impl Levels {
     /// How long an event of `class` that arrives now will wait, for a stage that
     /// gets through `drain` seconds of work a second.
     ///
+    /// `pace` is that of its batches.
+    ///
     /// Until the first of c equal workers is free takes a c-th of what one of
     /// them takes for a running event: exact if service is exponential.
     #[inline]
@@ -131,6 +134,7 @@ impl Levels {
         backlog: &Backlog<'_>,
         means: &[f64],
         drain: f64,
+        pace: BatchPace,
     ) -> Wait {
         let own = self.level_of[class.index()];
         let level = &self.levels[usize::from(own)];
@@ -143,10 +147,10 @@ impl Levels {
             running += f64::from(in_work) * mean;
         }
         let scale = level.scale(drain);
-        let until_free = running / f64::from(backlog.running_total.max(1));
+        let until_free = pace.running * running / f64::from(backlog.running_total.max(1));
         let overtakes = until_free > OVERTAKING_WAIT * level.target * drain
             && seconds(now.since(level.joined)) > OVERTAKING_AGE * level.room();
-        let queued = if overtakes { above } else { above + beside };
+        let queued = pace.queued * if overtakes { above } else { above + beside };
         Wait { queue: scale * queued, total: scale * (queued + until_free), overtakes }
     }
 
@@ -257,13 +261,14 @@ impl Levels {
         backlog: &Backlog<'_>,
         means: &[f64],
         drain: f64,
+        pace: BatchPace,
     ) {
         for index in 0..self.level_of.len() {
             let class = ClassId::new(index);
             let wait = if backlog.has_idle_worker() {
                 0.0
             } else {
-                self.wait(now, class, backlog, means, drain).queue
+                self.wait(now, class, backlog, means, drain, pace).queue
             };
             self.observe(now, class, wait);
         }

@@ -63,6 +63,7 @@
 //! alone share, for the clients of a heavy class are meant to have more. The fair share is found
 //! within some ten intervals of half a target from the beginning of an overload.
 
+mod batch_cost;
 mod builder;
 mod level;
 mod reserve;
@@ -178,7 +179,8 @@ impl PredictGateTrim {
                 return Decision::Admit;
             }
         }
-        let wait = self.levels.wait(now, class, backlog, means, drain);
+        let pace = self.service.pace(backlog, 0);
+        let wait = self.levels.wait(now, class, backlog, means, drain, pace);
         if !backlog.has_idle_worker() {
             self.levels.observe(now, class, wait.queue);
         }
@@ -313,6 +315,9 @@ impl PredictGateTrim {
     #[inline]
     pub(crate) fn learn(&mut self, now: Timestamp, finished: &Finished) {
         let class = self.resolve(finished.class);
+        if finished.ending == Ending::Completed {
+            self.service.learn_batch(finished.together, seconds(finished.service));
+        }
         if self.service.wants(now, class) {
             self.learn_service(now, class, finished);
         }
@@ -347,7 +352,8 @@ impl PredictGateTrim {
     /// Lets time pass in a stage that gets through `drain` seconds of work a second.
     pub(crate) fn pass_time(&mut self, now: Timestamp, backlog: &Backlog<'_>, drain: f64) {
         self.refresh_rooms();
-        self.levels.on_tick(now, backlog, self.service.means(), drain);
+        let pace = self.service.pace(backlog, 0);
+        self.levels.on_tick(now, backlog, self.service.means(), drain, pace);
     }
 
     /// From now on an event takes so many seconds on average, or as long as measured.
@@ -537,8 +543,10 @@ impl BatchDecisions for PredictGateTrim {
         }
         let (means, drain) = (self.service.means(), self.drain(backlog));
         let mean = means[class.index()];
-        let first = self.levels.wait(now, class, backlog, means, drain);
-        let last = self.levels.behind(class, first, f64::from(count - 1) * mean, drain);
+        let pace = self.service.pace(backlog, count);
+        let first = self.levels.wait(now, class, backlog, means, drain, pace);
+        let work = pace.queued * f64::from(count - 1) * mean;
+        let last = self.levels.behind(class, first, work, drain);
         if first.overtakes || self.objection(now, class, arrival.flow, last, remaining).is_some() {
             return false;
         }

@@ -8,8 +8,9 @@
 
 use std::time::Duration;
 
-use tamarisk_control::{ClassId, Classes, Ending, Timestamp};
+use tamarisk_control::{Backlog, ClassId, Classes, Ending, Timestamp, Together};
 
+use super::batch_cost::{BatchCost, BatchPace};
 use crate::recent_samples::RecentSamples;
 
 /// How many of a class's latest service times are kept. At p = 0.9 twenty of
@@ -41,6 +42,7 @@ pub(crate) struct ServiceModel {
     means: Box<[f64]>,
     classes: Box<[ClassModel]>,
     stage: RecentSamples,
+    batches: BatchCost,
     prior_seconds: f64,
     shrinkage: f64,
     until_refresh: u32,
@@ -80,10 +82,23 @@ impl ServiceModel {
             means: vec![prior_seconds; classes.len()].into(),
             classes: models.collect(),
             stage: RecentSamples::new(SAMPLES_KEPT),
+            batches: BatchCost::default(),
             prior_seconds,
             shrinkage,
             until_refresh: REFRESH_EVERY,
         }
+    }
+
+    /// An event has been completed that took so many seconds, together with others.
+    #[inline]
+    pub(crate) fn learn_batch(&mut self, together: Together, seconds: f64) {
+        self.batches.learn(together, seconds);
+    }
+
+    /// What the events in `backlog` and `more` that wait with them cost, beside the means.
+    #[inline]
+    pub(crate) fn pace(&self, backlog: &Backlog<'_>, more: u32) -> BatchPace {
+        self.batches.pace(backlog, more)
     }
 
     /// Whether there is anything to learn from an event of `class` that ends now.
@@ -133,7 +148,7 @@ impl ServiceModel {
         self.refresh(class.index());
     }
 
-    /// s_k of every class, in seconds.
+    /// s_k of every class, in seconds. Of events that are worked on together, a share each.
     #[inline]
     pub(crate) fn means(&self) -> &[f64] {
         &self.means
@@ -167,9 +182,9 @@ impl ServiceModel {
         self.classes[class.index()].samples.len() < SAMPLES_KNOWN
     }
 
-    /// The mean service time of all classes together, in seconds.
+    /// The mean service time of all classes together, in seconds: a share of that of its batch.
     pub(crate) fn stage_mean(&self) -> f64 {
-        self.shrink(&self.stage, self.stage.mean(), self.prior_seconds)
+        self.shrink(&self.stage, self.stage.mean(), self.prior_seconds) / self.batches.count()
     }
 
     fn refresh(&mut self, index: usize) {
@@ -182,7 +197,7 @@ impl ServiceModel {
         let mean = estimate(&RecentSamples::mean);
         let quantile = estimate(&|samples| samples.quantile(percentile));
         let median = estimate(&|samples| samples.quantile(0.5));
-        self.means[index] = mean;
+        self.means[index] = mean / self.batches.count();
         let class = &mut self.classes[index];
         (class.quantile, class.median) = (quantile, median);
     }

@@ -162,7 +162,7 @@ impl AdmissionLaw for ResponseTime {
 mod tests {
     use std::time::Duration;
 
-    use tamarisk_control::{Concurrency, Ending, Reason, Target};
+    use tamarisk_control::{Concurrency, Ending, Reason, Target, Together};
 
     use super::*;
 
@@ -185,7 +185,14 @@ mod tests {
     fn finish(law: &mut ResponseTime, millis: u64, count: usize, ending: Ending) {
         let response = Duration::from_millis(millis);
         let class = ClassId::DEFAULT;
-        let finished = Finished { class, service: response, response, ending, kind: 0 };
+        let finished = Finished {
+            class,
+            service: response,
+            response,
+            ending,
+            kind: 0,
+            together: Together::ALONE,
+        };
         (0..count).for_each(|_| law.on_finish(at(0), &finished, &IDLE));
     }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tamarisk_control::{Activity, AdmissionLaw, ClassId, PerSecond, Timestamp};
+use tamarisk_control::{
+    Activity, AdmissionLaw, Backlog, ClassId, Concurrency, PerSecond, Timestamp,
+};
 
 use super::{Composition, Knobs};
 
@@ -51,6 +53,13 @@ impl Base {
 
     pub(super) fn govern(&mut self, now: Timestamp, activity: &Activity<'_>) -> Option<Knobs> {
         self.composition_mut().map(|composition| composition.govern(now, activity))
+    }
+
+    pub(super) fn on_shortage(&mut self, now: Timestamp, backlog: &Backlog<'_>) -> Concurrency {
+        match self {
+            Self::Admission(_) => backlog.workers,
+            Self::Composed(composition) => composition.on_shortage(now, backlog),
+        }
     }
 
     pub(super) fn set_throughput(&mut self, target: PerSecond) {

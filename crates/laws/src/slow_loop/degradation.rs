@@ -262,7 +262,7 @@ impl<L: AdmissionLaw> AdmissionLaw for AdmissionWhenSpent<L> {
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_control::{Concurrency, Ending, Target};
+    use tamarisk_control::{Concurrency, Ending, Target, Together};
 
     use super::*;
     use crate::Threshold;
@@ -309,7 +309,14 @@ mod tests {
             let response = Duration::from_millis(millis);
             let ending = Ending::Completed;
             let class = ClassId::DEFAULT;
-            let finished = Finished { class, service: response, response, ending, kind: 0 };
+            let finished = Finished {
+                class,
+                service: response,
+                response,
+                ending,
+                kind: 0,
+                together: Together::ALONE,
+            };
             (0..100).for_each(|_| self.law.on_finish(now, &finished));
         }
     }
@@ -384,6 +391,7 @@ mod tests {
             service: response,
             response,
             ending: Ending::Completed,
+            together: Together::ALONE,
         };
         (0..500).for_each(|_| case.law.on_finish(Timestamp::ZERO, &b));
         assert!((case.tick(Leeway::Either) - 1.0 / 1.2).abs() < 1e-9);

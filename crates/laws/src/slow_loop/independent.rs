@@ -14,6 +14,7 @@ use tamarisk_control::{
 };
 
 use super::base::Base;
+use super::composition::{wanted, within_reach};
 use super::{Knobs, SlowLaws};
 
 /// Slow laws that do not know of each other, beside an admission law or a composition of
@@ -51,6 +52,21 @@ impl Independent {
         }
         self.knobs = knobs;
         knobs
+    }
+
+    /// An event has come for which none of the workers is idle: how many there are from now on.
+    pub(super) fn on_shortage(&mut self, now: Timestamp, backlog: &Backlog<'_>) -> Concurrency {
+        let Some(law) = &mut self.laws.workers else {
+            let workers = self.base.on_shortage(now, backlog);
+            self.knobs.workers = self.base.composition().map_or(workers, |it| it.knobs().workers);
+            return workers;
+        };
+        let wanted = wanted(backlog, self.knobs.batch);
+        if wanted <= backlog.workers {
+            return backlog.workers;
+        }
+        self.knobs.workers = law.on_shortage(now, wanted, backlog.workers);
+        self.knobs.workers
     }
 
     /// A law over the whole graph wants so many events a second completed.
@@ -108,7 +124,13 @@ impl AdmissionLaw for Independent {
 
     #[inline]
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
-        self.admission_mut().on_arrival(now, arrival, backlog)
+        match &self.laws.workers {
+            Some(law) => {
+                let backlog = within_reach(backlog, &**law);
+                self.admission_mut().on_arrival(now, arrival, &backlog)
+            }
+            None => self.admission_mut().on_arrival(now, arrival, backlog),
+        }
     }
 
     fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {

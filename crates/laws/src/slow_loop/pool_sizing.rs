@@ -44,6 +44,7 @@ use tamarisk_control::{
     Activity, Concurrency, Leeway, Ratio, Reading, Strain, Timestamp, WorkersLaw,
 };
 
+use super::idle_workers::IdleWorkers;
 use super::throughput::Throughput;
 use crate::constants::constants;
 use crate::seeded::Seeded;
@@ -67,8 +68,6 @@ constants! {
     }
 }
 
-/// [Welsh02 §5.4.1]
-const IDLE: Duration = Duration::from_secs(5);
 /// "Between 0 and 4 threads by default" [Welsh02 §5.4.1]
 const BACK_OFF_MAX: u32 = 4;
 
@@ -82,7 +81,7 @@ pub struct PoolSizing {
     margin: f64,
     throughput: Throughput,
     record: Option<Record>,
-    idle: Idle,
+    idle: IdleWorkers,
     /// A larger pool proved worse, and the queue has not been short since.
     thrashed: bool,
     random: Seeded,
@@ -93,13 +92,6 @@ pub struct PoolSizing {
 struct Record {
     throughput: f64,
     size: u32,
-}
-
-/// The least number of workers that were idle at once since some instant.
-#[derive(Clone, Copy, Debug, Default)]
-struct Idle {
-    since: Option<Timestamp>,
-    least: u32,
 }
 
 impl PoolSizing {
@@ -126,7 +118,7 @@ impl PoolSizing {
             margin: constants.margin_ratio.get(),
             throughput: Throughput::every(constants.interval_seconds),
             record: None,
-            idle: Idle::default(),
+            idle: IdleWorkers::default(),
             thrashed: false,
             random: Seeded::new(seed),
         }
@@ -161,22 +153,6 @@ impl PoolSizing {
     }
 }
 
-impl Idle {
-    /// How many workers have been idle for the whole time, each told of once.
-    fn on_tick(&mut self, now: Timestamp, idle: u32) -> u32 {
-        let Some(since) = self.since.filter(|_| idle > 0) else {
-            *self = Self { since: (idle > 0).then_some(now), least: idle };
-            return 0;
-        };
-        self.least = self.least.min(idle);
-        if now.since(since) < IDLE {
-            return 0;
-        }
-        self.since = Some(now);
-        std::mem::replace(&mut self.least, idle)
-    }
-}
-
 impl WorkersLaw for PoolSizing {
     fn name(&self) -> &'static str {
         "pool-sizing"
@@ -203,7 +179,7 @@ impl WorkersLaw for PoolSizing {
         self.throughput.restart(now, activity);
         self.record = None;
         self.thrashed = false;
-        self.idle = Idle::default();
+        self.idle = IdleWorkers::default();
     }
 
     fn range(&self) -> RangeInclusive<Concurrency> {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tamarisk_control::{Activity, AdmissionLaw, ClassId, Classes, PerSecond, Timestamp};
+use tamarisk_control::{
+    Activity, AdmissionLaw, Backlog, ClassId, Classes, Concurrency, PerSecond, Timestamp,
+};
 
 use super::base::Base;
 use super::{Composition, Independent, Knobs, SlowLaws};
@@ -118,6 +120,15 @@ impl Ruling {
         match &mut self.0 {
             Kind::Base(base) => base.govern(now, activity),
             Kind::Independent(laws) => Some(laws.govern(now, activity)),
+        }
+    }
+
+    /// An event has come for which none of the workers in `backlog` is idle: how many there are from
+    /// now on, before the admission law is asked.
+    pub fn on_shortage(&mut self, now: Timestamp, backlog: &Backlog<'_>) -> Concurrency {
+        match &mut self.0 {
+            Kind::Base(base) => base.on_shortage(now, backlog),
+            Kind::Independent(laws) => laws.on_shortage(now, backlog),
         }
     }
 

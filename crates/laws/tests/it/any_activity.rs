@@ -199,7 +199,14 @@ fn clock(now: &mut u64, operation: &Operation) {
 
 fn finished(class: u8, response_ns: u64, ending: Ending) -> Finished {
     let response = Duration::from_nanos(response_ns);
-    Finished { class: ClassId::new(class.into()), service: response / 2, response, ending, kind: 0 }
+    Finished {
+        class: ClassId::new(class.into()),
+        service: response / 2,
+        response,
+        ending,
+        kind: 0,
+        together: Together::ALONE,
+    }
 }
 
 proptest! {
@@ -324,6 +331,39 @@ proptest! {
                 "gate_ratio" | "trim_ratio" => {}
                 _ => check_reading(reading),
             });
+        }
+    }
+
+    #[test]
+    fn an_elastic_pool_of_any_range_stays_in_it(
+        least in any::<u32>(),
+        most in any::<u32>(),
+        trust in 1.0..1e6_f64,
+        steps in prop::collection::vec((any::<u32>(), any::<u8>(), 0..10_000_000_000_u64), 1..200),
+    ) {
+        let range = Concurrency::new(least)..=Concurrency::new(most);
+        let (least, most) = (range.start().get(), range.end().get().max(range.start().get()));
+        let mut law = ElasticPool::new(range, trust, Duration::from_millis(200));
+        let (mut now, mut workers) = (Timestamp::ZERO, least);
+        for (wanted, class, nanos) in steps {
+            now = now + Duration::from_nanos(nanos);
+            law.on_finish(now, &finished(class % 2, nanos, Ending::Completed));
+            let there = Concurrency::new(workers);
+            let grown = law.on_shortage(now, Concurrency::new(wanted), there).get();
+            prop_assert!((workers..=most).contains(&grown), "{grown} of {least} to {most}");
+            prop_assert!(law.reach(there).get() >= workers);
+            let backlog = Backlog {
+                queued: &[wanted],
+                running: &[1],
+                queued_total: wanted,
+                running_total: 1,
+                workers: Concurrency::new(grown),
+            };
+            let activity =
+                Activity { backlog, offered: 0, lost: 0, completed: 0, workers_idle: wanted % 7 };
+            workers = law.on_tick(now, &activity, Leeway::Either).get();
+            prop_assert!((least..=most).contains(&workers), "{workers} of {least} to {most}");
+            law.readings(&mut |reading| assert!(reading.value >= 0.0, "{reading:?}"));
         }
     }
 

@@ -265,6 +265,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
                 service: Duration::from_nanos(service_ns),
                 response: Duration::from_nanos(service_ns.saturating_add(waited_ns)),
                 ending,
+                together: Together::ALONE,
             };
             law.on_finish(model.now(), &finished, &model.backlog(law.places(model.workers())));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Decision, Dequeue, Ending,
-    Finished, Target, Timestamp, Waiting,
+    Finished, Target, Timestamp, Together, Waiting,
 };
 use tamarisk_laws::PredictGateTrim;
 
@@ -174,6 +174,7 @@ impl<'a> Run<'a> {
             response,
             ending: Ending::Completed,
             kind: 0,
+            together: Together::ALONE,
         };
         self.with_backlog(|law, backlog| law.on_finish(now, &finished, backlog));
         self.answered(now, connection, Some(response));

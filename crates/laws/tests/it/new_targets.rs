@@ -24,6 +24,7 @@ fn rate_after_slow_answers(law: &mut dyn AdmissionLaw) -> f64 {
         service: Duration::from_millis(20),
         response: Duration::from_millis(300),
         ending: Ending::Completed,
+        together: Together::ALONE,
     };
     for _ in 0..200 {
         law.on_finish(Timestamp::ZERO, &answered, &backlog);
@@ -85,6 +86,7 @@ fn degradation_and_termination_follow_the_target() {
         service: Duration::from_millis(20),
         response: Duration::from_millis(300),
         ending: Ending::Completed,
+        together: Together::ALONE,
     };
     let backlog = Backlog {
         queued: &[0],

@@ -40,6 +40,7 @@ impl Upstream {
                 service: response,
                 response,
                 ending: self.ending,
+                together: Together::ALONE,
             };
             let (queued, running) = ([self.queued], [self.in_flight - 1]);
             let backlog = Backlog {

@@ -50,6 +50,7 @@ fn taught(priorities: [u8; 2]) -> PredictGateTrim {
             service: 100 * MS,
             response: 100 * MS,
             ending: Ending::Completed,
+            together: Together::ALONE,
         };
         law.on_finish(at(0), &finished, &backlog(&[0, 0], &[0, 0]));
     }
@@ -91,6 +92,7 @@ fn an_idle_worker_admits_whatever_the_estimates_say() {
             service: Duration::from_secs(60),
             response: Duration::from_secs(60),
             ending: Ending::Completed,
+            together: Together::ALONE,
         };
         law.on_finish(at(0), &finished, &idle);
     }
@@ -214,6 +216,7 @@ fn a_class_that_cannot_keep_its_target_is_served_by_the_reserve() {
             service: 100 * MS,
             response: 100 * MS,
             ending: Ending::Completed,
+            together: Together::ALONE,
         };
         law.on_finish(at(0), &finished, &backlog(&[0, 0], &[0, 0]));
     }
@@ -254,6 +257,7 @@ fn with_one_slow_worker_a_newcomer_overtakes_a_queue_that_has_grown_old() {
             service: 200 * MS,
             response: 200 * MS,
             ending: Ending::Completed,
+            together: Together::ALONE,
         };
         law.on_finish(at(0), &finished, &one_worker(0));
     }
@@ -276,6 +280,7 @@ fn late_answers_make_predictions_longer() {
             service: 100 * MS,
             response: 2000 * MS,
             ending: Ending::Completed,
+            together: Together::ALONE,
         };
         law.on_finish(at(100), &finished, &backlog(&[0, 0], &[4, 0]));
     }

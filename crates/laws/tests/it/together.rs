@@ -173,6 +173,7 @@ impl Twins {
             response,
             ending: Ending::Completed,
             kind: 0,
+            together: Together::ALONE,
         };
         let backlog = backlog(&self.queued, &self.running, self.workers);
         (0..count).for_each(|_| self.each.on_finish(self.now, &finished, &backlog));

@@ -54,6 +54,7 @@ fn full() -> WorkLimit {
             service: took,
             response: took,
             ending: Ending::Completed,
+            together: Together::ALONE,
         };
         with_backlog(0, 10 - seconds as u32, |backlog| {
             law.on_finish(at(1000 * seconds), &finished, backlog);
@@ -86,6 +87,7 @@ fn until_a_new_limit_shows_a_new_kind_is_learned_from_if_it_is_a_stream() {
         service: Duration::from_secs(4),
         response: Duration::from_secs(4),
         ending: Ending::Completed,
+        together: Together::ALONE,
     };
     with_backlog(0, 5, |backlog| law.on_finish(at(4000), &finished, backlog));
     assert_eq!(reading(&law, "kinds_count"), kinds, "it may have waited in the upstream");

@@ -117,7 +117,8 @@ impl Rig {
     fn ends(&mut self, kind: u64, sent: u64, ending: Ending) {
         let service = Duration::from_millis(self.now - sent);
         let class = ClassId::DEFAULT;
-        let finished = Finished { class, kind, service, response: service, ending };
+        let finished =
+            Finished { class, kind, service, response: service, ending, together: Together::ALONE };
         self.running -= 1;
         self.tell(|law, now, backlog| law.on_finish(now, &finished, backlog));
     }

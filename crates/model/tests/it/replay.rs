@@ -155,7 +155,14 @@ fn with_new_targets(law: &str, then: &Classes, path: &Path) -> Replay {
         let class = ClassId::new((number % 2) as usize);
         law.on_arrival(now, &Arrival { class, deadline: None, flow: 0, kind: 0 }, &backlog);
         let (service, ending) = (10 * MS, Ending::Completed);
-        let finished = Finished { class, service, response: 5 * service, ending, kind: 0 };
+        let finished = Finished {
+            class,
+            service,
+            response: 5 * service,
+            ending,
+            kind: 0,
+            together: Together::ALONE,
+        };
         law.on_finish(now, &finished, &backlog);
         law.on_tick(now, &backlog);
     }
@@ -293,7 +300,14 @@ fn kinds_are_kept_and_all_that_were_served_are_known() {
         let moved = |change, time| Told::Move(Moved { class, kind, change, time });
         let finished = |service| {
             let (response, ending) = (service, Ending::Completed);
-            Told::Finish(Finished { class, service, response, ending, kind })
+            Told::Finish(Finished {
+                class,
+                service,
+                response,
+                ending,
+                kind,
+                together: Together::ALONE,
+            })
         };
         if kind == REPORT {
             told.push((at + 200 * MS, moved(Change::Parked, 200 * MS)));
@@ -359,8 +373,14 @@ fn rule(law: &mut dyn AdmissionLaw, first: u64, count: u64) {
         let (class, now) = (ClassId::DEFAULT, Timestamp::from_nanos(number * 7_000_000));
         law.on_arrival(now, &Arrival { class, deadline: None, flow: number, kind: 0 }, &backlog);
         let service = 5 * MS;
-        let finished =
-            Finished { class, service, response: service, ending: Ending::Completed, kind: 0 };
+        let finished = Finished {
+            class,
+            service,
+            response: service,
+            ending: Ending::Completed,
+            kind: 0,
+            together: Together::ALONE,
+        };
         law.on_finish(now + service, &finished, &backlog);
     }
 }

@@ -184,7 +184,7 @@ impl StageBuilder {
     }
 
     /// The law that sets how many workers there are, within the
-    /// [bounds](Self::workers_between); by default [`PoolSizing`](tamarisk_laws::PoolSizing),
+    /// [bounds](Self::workers_between); by default [`ElasticPool`](tamarisk_laws::ElasticPool),
     /// unless a number is [stated](Self::workers).
     ///
     /// This and the other slow laws that are named here or by [`laws`](Self::laws) act as
@@ -543,6 +543,8 @@ impl StageBuilder {
             (Some(law), None) => (law, None),
             (None, None) => (limiter.default_law(&classes), None),
         };
+        let pool =
+            PoolDescription { workers: workers.clone(), batch, slow, classes: classes.clone() };
         let config = CoreConfig {
             name: self.name,
             clock: self.clock,
@@ -552,14 +554,14 @@ impl StageBuilder {
             classes,
             stated: self.workers,
             // Until it is known where they run, as many as of threads.
-            workers: workers.clone().unwrap_or_else(|| WorkerKind::Threads.range()),
+            workers: workers.unwrap_or_else(|| WorkerKind::Threads.range()),
             least_quality,
             resources: self.resources,
             processors,
             expected: self.expected,
             capacity: self.capacity,
         };
-        Ok((config, PoolDescription { workers, batch, slow }))
+        Ok((config, pool))
     }
 
     /// The classes, once [`resolve_classes`](Self::resolve_classes) has checked them.

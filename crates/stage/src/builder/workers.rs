@@ -4,23 +4,25 @@ use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 
 use tamarisk_control::{AdmissionLaw, Classes, Concurrency, WorkersLaw};
-use tamarisk_laws::{PoolSizing, PredictGateTrim, StageLaws, WorkLimit};
+use tamarisk_laws::{ElasticPool, PredictGateTrim, StageLaws, WorkLimit};
 
 use super::BuildError;
 
-/// Tasks that a stage begins with, and keeps: enough for work that waits for others, and
-/// idle ones cost a kilobyte each.
+/// Tasks that a stage begins with, and keeps: idle ones cost a kilobyte each.
 const TASKS_LEAST: u32 = 16;
-/// The most tasks that the law may start: a thousand requests in flight to whatever is
-/// behind.
-const TASKS_MOST: u32 = 1024;
+/// The most tasks that the law may start. An idle one costs a kilobyte, 16 MiB in all; what a busy one
+/// holds is its event, of which the queue alone may have 10,000.
+const TASKS_MOST: u32 = 16_384;
+/// How many times as many tasks the law may start before answers tell whether they grow longer: any
+/// number, as a runtime does that has a task for each event.
+const TASKS_TRUST: f64 = TASKS_MOST as f64;
 
-/// The most threads that the law may start for each core, which is what there are at
-/// first: blocking work leaves a core idle for most of the time.
-const THREADS_PER_CORE: u32 = 16;
-
-/// Of the random steps of the law; any will do, and the same each time is easier to follow.
-const POOL_SEED: u64 = 1;
+/// The most threads that the law may start, as many as tokio has for blocking work: a thread costs
+/// some 20 KiB of its stack, 10 MiB in all, and a share of a core while it computes. At first there is
+/// one for each core.
+const THREADS_MOST: u32 = 512;
+/// As [`TASKS_TRUST`]. Threads that compute share the cores: twice as many show whether they do.
+const THREADS_TRUST: f64 = 2.0;
 
 /// Where workers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ impl WorkerKind {
             Self::Threads => {
                 let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
                 let cores = u32::try_from(cores).unwrap_or(u32::MAX);
-                cores..=cores.saturating_mul(THREADS_PER_CORE)
+                cores..=cores.max(THREADS_MOST)
             }
             // The admission law says how many may run.
             Self::Callers => 1..=1,
@@ -47,10 +49,15 @@ impl WorkerKind {
     }
 
     /// The law that finds how many are useful.
-    fn law(self) -> Option<Box<dyn WorkersLaw>> {
+    fn law(self, classes: &Classes) -> Option<Box<dyn WorkersLaw>> {
         let range = self.range();
         let [least, most] = [*range.start(), *range.end()].map(Concurrency::new);
-        (self != Self::Callers).then(|| Box::new(PoolSizing::new(least..=most, POOL_SEED)) as _)
+        let trust = match self {
+            Self::Tasks => TASKS_TRUST,
+            Self::Threads => THREADS_TRUST,
+            Self::Callers => return None,
+        };
+        Some(Box::new(ElasticPool::new(least..=most, trust, classes.longest())))
     }
 }
 
@@ -62,6 +69,7 @@ pub(crate) struct PoolDescription {
     pub(super) batch: Option<u32>,
     /// The slow laws of the stage.
     pub(super) slow: StageLaws,
+    pub(super) classes: Classes,
 }
 
 /// The workers of a stage, and its slow laws.
@@ -75,9 +83,9 @@ impl PoolDescription {
     /// For workers of this kind, each of which takes `batch` events at once unless it is stated.
     /// Where their number is not stated, a law finds how many are useful.
     pub(crate) fn settle(self, kind: WorkerKind, batch: u32) -> PoolConfig {
-        let Self { workers, batch: stated, mut slow } = self;
+        let Self { workers, batch: stated, mut slow, classes } = self;
         if workers.is_none() {
-            slow.composed.workers = kind.law();
+            slow.composed.workers = kind.law(&classes);
         }
         let workers = workers.unwrap_or_else(|| kind.range());
         PoolConfig { workers, batch: stated.unwrap_or(batch), slow }

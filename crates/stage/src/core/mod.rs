@@ -15,6 +15,7 @@ mod replacement;
 mod resources;
 mod serving;
 mod settings;
+mod shortage;
 mod slow_laws;
 mod state;
 
@@ -49,6 +50,7 @@ pub(crate) use payload::Payload;
 pub use replacement::ReplaceError;
 use resources::Resources;
 pub(crate) use settings::SharedSettings;
+use shortage::Shortage;
 pub(crate) use slow_laws::{WorkerChange, bounds};
 pub(crate) use state::{Begun, Ended, State};
 
@@ -75,6 +77,8 @@ pub(crate) struct Core<T> {
     freed: AtomicU64,
     /// Drains wait here for the stage to be empty.
     empty: Notify,
+    /// The governor waits here for a lack of workers.
+    shortage: Arc<Notify>,
 }
 
 impl<T: Item> Core<T> {
@@ -96,6 +100,7 @@ impl<T: Item> Core<T> {
             bounds: config.workers,
             promised: config.classes.clone(),
             in_service: InService::default(),
+            shortage: Shortage::new(config.classes.len()),
             running_most: 0,
             observer: Observer::new(now, config.classes.len()),
             phase: Phase::Open,
@@ -121,6 +126,7 @@ impl<T: Item> Core<T> {
             space: Notify::new(),
             freed: AtomicU64::new(0),
             empty: Notify::new(),
+            shortage: Arc::new(Notify::new()),
         }
     }
 
@@ -138,6 +144,25 @@ impl<T: Item> Core<T> {
         ruling.admission_mut().set_targets(promised);
         state.bounds = workers;
         state.worker_count = least;
+        state.follow_law();
+    }
+
+    /// What is notified when more workers are wanted than there are.
+    pub(crate) fn shortage(&self) -> Arc<Notify> {
+        Arc::clone(&self.shortage)
+    }
+
+    /// How many workers there should be.
+    pub(crate) fn worker_count(&self) -> Concurrency {
+        self.lock().worker_count
+    }
+
+    /// No more than these could be started.
+    pub(crate) fn have_no_more_workers(&self, workers: Concurrency) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.shortage.put_off(now);
+        state.worker_count = workers;
         state.follow_law();
     }
 
@@ -176,8 +201,18 @@ impl<T: Item> Core<T> {
         meta: &EventMetadata,
     ) -> Result<(), Rejection> {
         self.check(state, now, meta)?;
-        let backlog = state.ledger.backlog(state.workers);
-        match state.ruling.admission_mut().on_arrival(now, &arrival(meta), &backlog) {
+        let decision = if state.finds_none_idle() {
+            let takes_turns = self.processors.is_some();
+            let (decision, grown) = state.decide_short(now, &arrival(meta), takes_turns);
+            if grown {
+                self.shortage.notify_one();
+            }
+            decision
+        } else {
+            let backlog = state.ledger.backlog(state.workers);
+            state.ruling.admission_mut().on_arrival(now, &arrival(meta), &backlog)
+        };
+        match decision {
             Decision::Admit => Ok(()),
             Decision::Reject(rejection) => Err(rejection),
         }

@@ -81,6 +81,7 @@ impl<T: Item> Core<T> {
                 take = Take::Batch(lease);
             }
         }
+        state.note_taken();
         let freed = before - state.ledger.queued();
         match turn {
             Some(turn) if !batch.is_empty() => turn.keep(),
@@ -100,7 +101,7 @@ impl<T: Item> Core<T> {
     /// `retired` says that this worker is no longer needed.
     pub(crate) async fn take_when_ready(
         &self,
-        most: impl Fn() -> usize,
+        mut most: impl FnMut() -> usize,
         batch: &mut VecDeque<Queued<T>>,
         mut retired: impl FnMut() -> bool,
     ) -> Option<PartitionLease> {

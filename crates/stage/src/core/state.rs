@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tamarisk_control::{
     Activity, Change, ClassId, Classes, Concurrency, Dequeue, Ending, Finished, MeasuredFrom,
-    Moved, Order, Ratio, Reason, Rejection, Timestamp, Waiting,
+    Moved, Order, Ratio, Reason, Rejection, Timestamp, Together, Waiting,
 };
 use tamarisk_laws::Ruling;
 use tamarisk_laws::catalogue::Laws;
@@ -14,6 +14,7 @@ use tamarisk_laws::catalogue::Laws;
 use super::in_service::{InService, Place, Served, ServiceSlot};
 use super::item::{DiscardReason, Item, Removal};
 use super::settings::SharedSettings;
+use super::shortage::Shortage;
 use super::slow_laws::{WorkerChange, tick_slow_laws};
 use crate::call::ExpectedErrors;
 use crate::observe::{EventNanos, Ledger, Observer, Outcome, Phase, WithoutPlace};
@@ -38,6 +39,7 @@ pub(crate) struct State<T> {
     pub(super) promised: Classes,
     /// What runs under permits.
     pub(super) in_service: InService,
+    pub(super) shortage: Shortage,
     /// The most events that ran at once since the last tick.
     pub(super) running_most: u32,
     pub(super) observer: Observer,
@@ -85,6 +87,8 @@ pub(crate) struct Ended {
     pub(crate) teaches: bool,
     /// Whether an abandoned one was worked on to its end, for no caller.
     pub(crate) outlasted: bool,
+    /// How many were worked on at once.
+    pub(crate) together: Together,
     /// How long they were suspended, in nanoseconds.
     pub(crate) suspended: u64,
     /// When the answer was out, if that was before the end: the first data of a stream. It is
@@ -96,7 +100,8 @@ impl Ended {
     /// All of the time since `started` was service.
     pub(crate) fn now(started: Timestamp, outcome: Outcome) -> Self {
         let (timed, teaches, outlasted) = (true, true, false);
-        Self { started, outcome, timed, teaches, outlasted, suspended: 0, answered: None }
+        let (together, suspended, answered) = (Together::ALONE, 0, None);
+        Self { started, outcome, timed, teaches, outlasted, together, suspended, answered }
     }
 }
 
@@ -351,7 +356,8 @@ impl<T: Item> State<T> {
             Outcome::Terminated | Outcome::Abandoned => Ending::Terminated,
             Outcome::Failed | Outcome::Dropped | Outcome::Rejected => Ending::Failed,
         };
-        let finished = Finished { class, service, response, ending, kind };
+        let finished =
+            Finished { class, service, response, ending, kind, together: ended.together };
         let (law, backlog) = (self.ruling.admission_mut(), self.ledger.backlog(self.workers));
         if count == 1 {
             law.on_finish(now, &finished, &backlog);

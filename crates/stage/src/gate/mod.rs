@@ -98,7 +98,7 @@ impl Gate {
         core.settle(pool.settle(WorkerKind::Callers, 1));
         core.runs("gate");
         let governed: std::sync::Weak<Core<Arc<Waiter>>> = Arc::downgrade(&core);
-        spawn_governor(&runtime, governed);
+        spawn_governor(&runtime, governed, core.shortage());
         Ok(Self { core })
     }
 

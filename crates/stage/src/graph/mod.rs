@@ -264,7 +264,7 @@ impl Graph {
             let (global_law, topology) = (Arc::clone(global_law), Arc::clone(&self.topology));
             let global_governor = Arc::new(GlobalGovernor::new(global_law, topology));
             let governed: Weak<GlobalGovernor> = Arc::downgrade(&global_governor);
-            spawn_governor(&runtime, governed);
+            spawn_governor(&runtime, governed, Arc::default());
             global_governor
         });
         Ok(())

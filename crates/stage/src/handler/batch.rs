@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tamarisk_control::Timestamp;
+use tamarisk_control::{BatchSize, Timestamp, Together};
 
 use super::Context;
 use crate::call::{CallError, destroy_with, take_unanswered};
@@ -26,6 +26,10 @@ pub struct Batch<E: Send + 'static> {
     lease: Option<PartitionLease>,
     /// Begun and not ended: one event, or those that were drained together.
     begun: Vec<Begun>,
+    /// Whether what has begun was drained.
+    drained: bool,
+    /// The most events that might be taken at once.
+    most: usize,
     started: Timestamp,
     /// The number under which they run.
     sequence: u64,
@@ -39,6 +43,8 @@ impl<E: Send + 'static> Batch<E> {
             pending: VecDeque::new(),
             lease: None,
             begun: Vec::new(),
+            drained: false,
+            most: 1,
             started: Timestamp::ZERO,
             sequence: 0,
         }
@@ -55,6 +61,7 @@ impl<E: Send + 'static> Batch<E> {
             return None;
         };
         self.started = now;
+        self.drained = false;
         self.begun.push(Begun::one(&meta));
         let end = self.core.settings.end(&meta, now);
         self.sequence = self.worker.begin(&meta, end);
@@ -74,6 +81,7 @@ impl<E: Send + 'static> Batch<E> {
         self.book(now, Outcome::Completed);
         self.worker.slot.end();
         self.started = now;
+        self.drained = true;
         let latest =
             self.pending.iter().map(|queued| &queued.meta).max_by_key(|meta| meta.deadline);
         let latest = latest.copied();
@@ -137,7 +145,12 @@ impl<E: Send + 'static> Batch<E> {
         most: impl Fn() -> usize,
         retired: impl FnMut() -> bool,
     ) -> bool {
-        self.lease = self.core.take_when_ready(most, &mut self.pending, retired).await;
+        let Self { core, pending, most: known, .. } = self;
+        let most = || {
+            *known = most();
+            *known
+        };
+        self.lease = core.take_when_ready(most, pending, retired).await;
         if self.lease.is_some() {
             self.worker.take_turn();
         }
@@ -178,7 +191,9 @@ impl<E: Send + 'static> Batch<E> {
         let teaches = self.worker.teaches(self.sequence);
         // They are over whatever the law does with that: if it panics, this is not done again.
         let mut begun = std::mem::take(&mut self.begun);
-        self.core.finish(now, &begun, Ended { teaches, ..Ended::now(self.started, outcome) });
+        let together = self.together(&begun);
+        let ended = Ended { teaches, together, ..Ended::now(self.started, outcome) };
+        self.core.finish(now, &begun, ended);
         begun.clear();
         self.begun = begun;
     }
@@ -187,6 +202,16 @@ impl<E: Send + 'static> Batch<E> {
     pub(crate) fn forgive_unanswered(&self) {
         take_unanswered();
         self.worker.take_unanswered();
+    }
+
+    /// With how many others each of these was worked on.
+    fn together(&self, begun: &[Begun]) -> Together {
+        if !self.drained {
+            return Together::ALONE;
+        }
+        let count = begun.iter().map(|begun| begun.count).fold(0, u32::saturating_add);
+        let most = u32::try_from(self.most).unwrap_or(u32::MAX).max(count);
+        Together { count: BatchSize::new(count), most: BatchSize::new(most) }
     }
 
     /// The next event fails without having been handled.

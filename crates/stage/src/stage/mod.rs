@@ -53,7 +53,7 @@ impl<E: Send + 'static> Stage<E> {
         let sink = Sink::new(TrySink::new(Arc::clone(&frame.endpoint)));
         let stage = Self { parts: Arc::new(StageParts { frame, pool: Mutex::new(pool) }), sink };
         let governed: Weak<StageParts<E>> = Arc::downgrade(&stage.parts);
-        spawn_governor(&runtime, governed);
+        spawn_governor(&runtime, governed, stage.parts.core().shortage());
         let StageFrame { registry, endpoint, .. } = &stage.parts.frame;
         runtime.spawn(watch(Arc::clone(registry), endpoint.core.clock.clone()));
         let pool = stage.parts.pool.lock();
@@ -268,6 +268,19 @@ impl<E: Send + 'static> Governed for StageParts<E> {
         let changed = wanted.workers.filter(|workers| workers.get() != pool.wanted());
         if let Some(Err(error)) = changed.map(|workers| self.resize(&pool, workers)) {
             core.note_failure(error.to_string());
+        }
+    }
+
+    fn start_workers(&self) {
+        let (core, pool) = (self.core(), self.pool.lock());
+        let before = pool.wanted();
+        let wanted = core.worker_count().get();
+        if wanted > before
+            && let Err(error) = pool.resize(wanted)
+        {
+            core.note_failure(error.to_string());
+            pool.set_wanted(before);
+            core.have_no_more_workers(Concurrency::new(before));
         }
     }
 }

@@ -140,14 +140,23 @@ impl<E: Send + 'static> WorkerPool<E> {
     /// Changes how many workers there are. Those too many end once the events
     /// that they hold are done.
     pub(crate) fn resize(self: &Arc<Self>, wanted: u32) -> Result<(), BuildError> {
+        let before = self.wanted();
         for left in (0..self.size.set_wanted(wanted)).rev() {
             if let Err(error) = (self.start)(PoolWorker::new(Arc::clone(self))) {
                 (0..left).for_each(|_| self.lose());
                 return Err(error);
             }
         }
-        self.core.wake_all_workers();
+        if wanted < before {
+            self.core.wake_all_workers();
+        }
         Ok(())
+    }
+
+    /// Starts none, if there are fewer; those too many end.
+    pub(crate) fn set_wanted(&self, wanted: u32) {
+        self.size.set_wanted(wanted);
+        self.core.wake_all_workers();
     }
 
     /// How many workers there should be.

@@ -225,7 +225,7 @@ async fn a_stage_and_a_gate_find_their_workers_unless_these_are_stated() {
         observed.laws.iter().find(|law| law.rules == "workers").map(|law| law.name)
     };
     let found = StageBuilder::new("found").blocking_handler(same).unwrap();
-    assert_eq!(workers_law(found.observe()), Some("pool-sizing"));
+    assert_eq!(workers_law(found.observe()), Some("elastic-pool"));
     let stated = StageBuilder::new("stated").workers(3).blocking_handler(same).unwrap();
     assert_eq!((workers_law(stated.observe()), stated.observe().workers), (None, 3));
 

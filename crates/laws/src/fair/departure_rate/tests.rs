@@ -1,6 +1,6 @@
 //! The laws on stages of arithmetic: what the thesis claims of each form, and what it does not say.
 
-use tamarisk_control::{Backlog, ClassId, Ending, Target};
+use tamarisk_control::{Backlog, ClassId, Ending, Target, Together};
 
 use super::*;
 
@@ -76,7 +76,10 @@ impl Plant {
         let service = Duration::from_secs_f64(1.0 / self.served);
         let class = ClassId::DEFAULT;
         let ending = Ending::Completed;
-        self.law.on_finish(self.now, &Finished { class, service, response, ending, kind: 0 });
+        self.law.on_finish(
+            self.now,
+            &Finished { class, service, response, ending, kind: 0, together: Together::ALONE },
+        );
     }
 
     /// A sample passes with answers after so long: the throughput that it had.

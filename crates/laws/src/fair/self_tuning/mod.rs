@@ -329,7 +329,7 @@ impl AdmissionLaw for SelfTuning {
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_control::{Concurrency, Target};
+    use tamarisk_control::{Concurrency, Target, Together};
 
     use super::*;
 
@@ -365,7 +365,14 @@ mod tests {
                 let state = backlog(inside.saturating_sub(4), inside.min(4));
                 let ending = Ending::Completed;
                 let class = ClassId::DEFAULT;
-                let finished = Finished { class, service: response, response, ending, kind: 0 };
+                let finished = Finished {
+                    class,
+                    service: response,
+                    response,
+                    ending,
+                    kind: 0,
+                    together: Together::ALONE,
+                };
                 law.on_finish(now, &finished, &state);
             }
             if half_millis % 1000 == 0 {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    Activity, ClassId, Classes, Ending, Finished, QualityLaw, Target, Timestamp,
+    Activity, ClassId, Classes, Ending, Finished, QualityLaw, Target, Timestamp, Together,
 };
 
 use super::OVERLOADED;
@@ -84,6 +84,7 @@ impl Demand {
                 service: Duration::ZERO,
                 response: demand.target * 2,
                 ending: Ending::Failed,
+                together: Together::ALONE,
             };
             let told = rejected.saturating_mul(demand.weight).min(LATE_TOLD_MAX);
             (0..told).for_each(|_| quality.on_finish(now, &late));

@@ -50,6 +50,10 @@
 //!    about it. A stage of which half the workers had nothing to do in a whole
 //!    period is far from the border, and need not wait.
 //!
+//! A workers law that grows when an event needs one ([`ElasticPool`](crate::ElasticPool)) takes no turns. It is
+//! asked whenever no worker is idle, before the admission law, which counts on the workers that come; others
+//! press in periods in which it has not moved.
+//!
 //! A law that is asked to press and has not moved in 12 periods, or for longer than its sample
 //! lasts if that is more, is passed over: it sees no cause. If all are spent or passed over and still too many are rejected, then the
 //! load is beyond the stage, and rejecting is right. After 30 such periods all look
@@ -170,6 +174,8 @@ pub struct Composition {
     eased: Option<usize>,
     /// Whose easing was followed by overload, and is not taken back yet.
     blamed: Option<usize>,
+    /// A workers law that takes no turns has changed their number in this period.
+    workers_moved: bool,
     /// Quality has moved since the batch law last looked.
     batch_is_stale: bool,
     /// Periods in a row in which the law whose turn it is did not move.
@@ -219,6 +225,7 @@ impl Composition {
             calm_periods: 0,
             eased: None,
             blamed: None,
+            workers_moved: false,
             batch_is_stale: false,
             unmoved: 0,
             passed_over: [false; 4],
@@ -260,19 +267,43 @@ impl Composition {
         self.demand.tell(now, &mut *self.quality);
         self.demand.on_tick(activity);
         self.workers_idle = self.workers_idle.min(activity.workers_idle);
+        if self.workers.is_self_paced() {
+            let workers = self.workers.on_tick(now, activity, Leeway::Either);
+            self.move_workers(workers);
+        }
         let began = *self.period_began.get_or_insert(now);
         if now.since(began) >= self.period {
             self.period_began = Some(now);
             let idle = std::mem::replace(&mut self.workers_idle, u32::MAX);
             let activity = Activity { workers_idle: idle, ..*activity };
             let share = self.demand.take_rejected_share(&activity);
-            if share > OVERLOADED {
+            let workers_moved = std::mem::take(&mut self.workers_moved);
+            if share > OVERLOADED && workers_moved {
+                // The turn was that of the workers.
+                self.calm_periods = 0;
+            } else if share > OVERLOADED {
                 self.press(now, &activity);
             } else {
                 self.rest(now, &activity, share <= CALM);
             }
         }
         self.knobs
+    }
+
+    /// An event has come for which none of the workers is idle: how many there are from now on.
+    pub(super) fn on_shortage(&mut self, now: Timestamp, backlog: &Backlog<'_>) -> Concurrency {
+        let (wanted, workers) = (wanted(backlog, self.knobs.batch), backlog.workers);
+        if wanted <= workers {
+            return workers;
+        }
+        let workers = self.workers.on_shortage(now, wanted, workers);
+        self.move_workers(workers);
+        workers
+    }
+
+    fn move_workers(&mut self, workers: Concurrency) {
+        self.workers_moved |= workers != self.knobs.workers;
+        self.knobs.workers = workers;
     }
 
     /// How many workers there are, where a law outside of this composition says so.
@@ -397,6 +428,7 @@ impl Composition {
 
     fn strain(&self, turn: Turn) -> Strain {
         match turn {
+            Turn::Workers if self.workers.is_self_paced() => Strain::Fixed,
             Turn::Workers => self.workers.strain(),
             Turn::Batch => self.batch.strain(),
             Turn::Quality => self.quality.strain(),
@@ -446,6 +478,22 @@ fn shown_to_workers<'a>(activity: &Activity<'a>, leeway: Leeway) -> Backlog<'a> 
     }
 }
 
+/// How many workers there would have to be for one more event not to wait.
+pub(super) fn wanted(backlog: &Backlog<'_>, batch: BatchSize) -> Concurrency {
+    let inside = backlog.queued_total.saturating_add(backlog.running_total);
+    Concurrency::new(inside.saturating_add(1).div_ceil(batch.get()))
+}
+
+/// The backlog as an arrival may count on it: with the workers that `law` is about to start, once all
+/// that there are have an event.
+pub(super) fn within_reach<'a>(backlog: &Backlog<'a>, law: &dyn WorkersLaw) -> Backlog<'a> {
+    let workers = backlog.workers;
+    if backlog.running_total < workers.get() {
+        return *backlog;
+    }
+    Backlog { workers: law.reach(workers), ..*backlog }
+}
+
 /// No effect shows sooner than the least target.
 fn period(classes: &Classes) -> Duration {
     classes.strictest().max(PERIOD_MIN)
@@ -469,7 +517,8 @@ impl AdmissionLaw for Composition {
 
     #[inline]
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
-        let decision = self.fast.on_arrival(now, arrival, backlog);
+        let backlog = within_reach(backlog, &*self.workers);
+        let decision = self.fast.on_arrival(now, arrival, &backlog);
         self.demand.offered += 1;
         if matches!(decision, Decision::Reject(_)) {
             self.demand.reject(arrival.class);

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use tamarisk_control::{Reason, Rejection, Target};
+use tamarisk_control::{Reason, Rejection, Target, Together};
 
 use super::*;
 use crate::Open;
@@ -357,6 +357,7 @@ fn level_after_losses(queued: u32, terminated: u32) -> i32 {
         response: SECOND,
         ending: Ending::Terminated,
         kind: 0,
+        together: Together::ALONE,
     };
     for second in 1..=2 {
         let now = Timestamp::ZERO + SECOND * second;

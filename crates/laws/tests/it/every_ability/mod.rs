@@ -156,7 +156,14 @@ pub(crate) fn answers(law: &mut dyn AdmissionLaw) -> Vec<String> {
     let arrival = Arrival { class, deadline: None, flow: 0, kind };
     let waiting = Waiting { class, entered: Timestamp::ZERO, deadline: None, kind };
     let ending = Ending::Completed;
-    let finished = Finished { class, service: second, response: second, ending, kind };
+    let finished = Finished {
+        class,
+        service: second,
+        response: second,
+        ending,
+        kind,
+        together: Together::ALONE,
+    };
     let target = Target::p90(second).expect("a second is a target");
 
     let mut answers = vec![law.name().to_owned()];

@@ -67,6 +67,14 @@ impl Ruler {
         }
     }
 
+    /// An event has come for which no worker is idle: how many there are from now on.
+    pub(super) fn on_shortage(&mut self, now: Timestamp, backlog: &Backlog<'_>) -> Concurrency {
+        match self {
+            Self::Laws(ruling) => ruling.on_shortage(now, backlog),
+            Self::Governor(_) => backlog.workers,
+        }
+    }
+
     /// A tick of the slow laws: what they have set, if there are any.
     pub(super) fn govern(&mut self, now: Timestamp, activity: &Activity<'_>) -> Option<Knobs> {
         match self {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tamarisk_control::{
     Arrival, Change, ClassId, Decision, Dequeue, Ending, Finished, MeasuredFrom, Moved, Ratio,
-    Reason, Rejection, Timestamp,
+    Reason, Rejection, Timestamp, Together,
 };
 use tamarisk_laws::Knobs;
 
@@ -127,6 +127,9 @@ impl StageRun {
     #[inline]
     pub(super) fn enter(&mut self, now: u64, id: u32, job: &Job, plan: &StagePlan) -> Entered {
         let class = job.class;
+        if !self.inside.has_place() {
+            self.meet_shortage(now);
+        }
         let has_place = self.inside.has_place();
         self.classes[class.index()].counts.offered += 1;
         // Asked before the law counts it among those that run.
@@ -142,6 +145,20 @@ impl StageRun {
         self.inside.queue(now, class);
         self.lines.push(id, job, plan);
         Entered::Waits
+    }
+
+    /// Has more workers if the laws say so, and hold back none of those that there are.
+    fn meet_shortage(&mut self, now: u64) {
+        if self.inside.workers != self.knobs.workers {
+            return;
+        }
+        let at = Timestamp::from_nanos(now);
+        let workers = self.ruling.on_shortage(at, &self.inside.backlog());
+        if workers > self.knobs.workers {
+            self.knobs.workers = workers;
+            self.courses.workers.set(now, f64::from(workers.get()));
+            self.follow_law();
+        }
     }
 
     fn may_start(&self, job: &Job) -> bool {
@@ -396,6 +413,7 @@ impl StageRun {
             service: Duration::from_nanos(now - job.started),
             response: Duration::from_nanos(before + response),
             ending,
+            together: Together::ALONE,
         };
         let now = Timestamp::from_nanos(now);
         self.ruling.on_finish(now, &finished, &self.inside.backlog());

@@ -64,6 +64,7 @@ impl<W: Watch> Run<'_, W> {
         job.visit = self.visits;
         let plan = &self.plan.stages[stage as usize];
         job.step = plan.first_step[job.request_type as usize] - plan.steps_of_batch;
+        let workers = self.stages[stage as usize].knobs.workers;
         let entered = self.stages[stage as usize].enter(self.now, id, job, plan);
         if let Some(global) = &mut self.global
             && job.at_entry
@@ -80,6 +81,11 @@ impl<W: Watch> Run<'_, W> {
                 self.dispatch(stage);
             }
             Entered::Rejected(rejection) => self.reject(id, rejection),
+        }
+        if self.stages[stage as usize].knobs.workers != workers {
+            self.tell_knobs(stage as usize);
+            self.begin_behind(stage);
+            self.dispatch(stage);
         }
     }
 

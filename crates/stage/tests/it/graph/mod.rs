@@ -275,8 +275,8 @@ async fn where_the_handlers_of_a_declared_stage_run_says_how_many_workers_it_has
     let cores = std::thread::available_parallelism().unwrap().get() as u32;
     assert_eq!((tasks.observe().workers, threads.observe().workers), (16, cores));
     // What a law may set is what an operator may.
-    assert_eq!(tasks.set_workers(u32::MAX), Ok(1024));
-    let found = tasks.observe().laws.iter().any(|law| law.name == "pool-sizing");
+    assert_eq!(tasks.set_workers(u32::MAX), Ok(16_384));
+    let found = tasks.observe().laws.iter().any(|law| law.name == "elastic-pool");
     assert!(found, "{:?}", tasks.observe().laws);
 }
 
