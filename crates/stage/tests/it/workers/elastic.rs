@@ -81,7 +81,12 @@ fn stage<F>(load: Load, work: impl Fn() -> F + Clone + Send + Sync + 'static) ->
 where
     F: Future<Output = ()> + Send,
 {
-    load.stage().handler(async move |(): (), _: Context| Ok(work().await)).unwrap()
+    load.stage()
+        .handler(async move |(): (), _: Context| {
+            work().await;
+            Ok(())
+        })
+        .unwrap()
 }
 
 async fn serves_what_a_task_for_each_serves(per_second: f64, service: Duration, target: Duration) {
@@ -153,7 +158,10 @@ async fn does_as_much_as_few_workers<F>(
     let sized = load
         .stage()
         .workers_law(PoolSizing::new(least..=Concurrency::new(1024), 1))
-        .handler(async move |(): (), _: Context| Ok(few().await))
+        .handler(async move |(): (), _: Context| {
+            few().await;
+            Ok(())
+        })
         .unwrap();
     let before = load.call(&sized).await;
     let stage = stage(load, work);
