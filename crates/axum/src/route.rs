@@ -53,7 +53,9 @@ where
 
 /// The responses to errors of handlers: those of the types that are known.
 #[derive(Clone, Default)]
-struct Errors(Option<Arc<dyn Fn(&CallError) -> Option<Response> + Send + Sync>>);
+struct Errors(Option<Arc<ResponseTo>>);
+
+type ResponseTo = dyn Fn(&CallError) -> Option<Response> + Send + Sync;
 
 impl Errors {
     fn response(&self, error: &CallError) -> Option<Response> {

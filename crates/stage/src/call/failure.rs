@@ -71,7 +71,9 @@ impl fmt::Debug for Failure {
 
 /// Which errors of its handler a stage expects as answers.
 #[derive(Clone, Default)]
-pub(crate) struct ExpectedErrors(Option<Arc<dyn Fn(&BoxError) -> bool + Send + Sync>>);
+pub(crate) struct ExpectedErrors(Option<Arc<IsExpected>>);
+
+type IsExpected = dyn Fn(&BoxError) -> bool + Send + Sync;
 
 impl ExpectedErrors {
     /// Those of type `E` too for which this holds.

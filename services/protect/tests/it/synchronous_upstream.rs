@@ -46,21 +46,19 @@ fn slow_body() -> impl stream::Stream<Item = Result<Frame<Bytes>, Infallible>> {
 
 /// Clients who send such bodies over HTTP/2 and say that they are gRPC, each over a connection of
 /// its own.
-async fn slow_clients(address: SocketAddr) -> Vec<tokio::task::JoinHandle<()>> {
-    let clients = (0..SLOW_CLIENTS).map(async |_| {
-        let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
-        let (mut client, connection) =
-            http2::handshake(TokioExecutor::new(), socket).await.unwrap();
-        tokio::spawn(connection);
-        let request = Request::post(format!("http://{address}/upload"));
-        let request = request.header("content-type", "application/grpc");
-        let request = request.body(Box::pin(StreamBody::new(slow_body()))).unwrap();
-        tokio::spawn(async move {
-            let answered = client.send_request(request).await;
-            panic!("a body without an end was answered: {answered:?}");
-        })
-    });
-    join_all(clients).await
+fn slow_clients(address: SocketAddr) -> Vec<tokio::task::JoinHandle<()>> {
+    (0..SLOW_CLIENTS).map(|_| tokio::spawn(slow_client(address))).collect()
+}
+
+async fn slow_client(address: SocketAddr) {
+    let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
+    let (mut client, connection) = http2::handshake(TokioExecutor::new(), socket).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::post(format!("http://{address}/upload"));
+    let request = request.header("content-type", "application/grpc");
+    let request = request.body(Box::pin(StreamBody::new(slow_body()))).unwrap();
+    let answered = client.send_request(request).await;
+    panic!("a body without an end was answered: {answered:?}");
 }
 
 async fn until(gate: &Gate, running: u64, queued: u64) {
@@ -82,9 +80,9 @@ async fn slow_bodies_take_no_worker_of_a_synchronous_service() {
     let gunicorn = Gunicorn::start(SERVICE).await;
     let front = tamarisk_protect::start(options(gunicorn.address)).await.unwrap();
     let address = front.local_addr();
-    let slow = slow_clients(address).await;
+    let slow = slow_clients(address);
     // Some of each body has come.
-    sleep(Duration::from_millis(300)).await;
+    sleep(Duration::from_secs(1)).await;
     let good = (0..40).map(async |_| exchange(address, GET).await);
     for answer in join_all(good).await {
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok."), "{answer}");
@@ -102,7 +100,7 @@ async fn what_is_passed_on_as_it_comes_counts_as_in_flight_while_its_client_is_w
     let origin = format!("http://{}", gunicorn.address).parse().unwrap();
     let upstream = Upstream::new(&origin, gate.clone()).request_buffering(RequestBuffering::Off);
     let (address, _drain) = proxy_to(upstream, Budget::default()).await;
-    let slow = slow_clients(address).await;
+    let slow = slow_clients(address);
     let (workers, others) = (u64::from(WORKERS), SLOW_CLIENTS as u64 - u64::from(WORKERS));
     until(&gate, workers, others).await;
     // All workers are taken: who has little time is told so, and does not wait at the service.
