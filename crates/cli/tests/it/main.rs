@@ -10,8 +10,6 @@ mod handover;
 mod live;
 #[cfg(feature = "services")]
 mod mail;
-#[cfg(feature = "services")]
-mod mail_import;
 mod memory_of_clients;
 mod messages;
 #[cfg(feature = "services")]

@@ -7,10 +7,13 @@ use super::database::Database;
 use super::device_key::DeviceKey;
 use super::verified::VerifiedPasswords;
 use super::work::Limited;
-use super::{StoreError, UserId, Work};
+use super::{SessionKey, StoreError, UserId, Work};
 
 /// How often a call is repeated that the database could not serve next to others.
 const TRIES: u32 = 5;
+
+/// What the key of devices is called in the table of secrets.
+const DEVICE_KEY: &str = "device_key";
 
 /// A connection to a database, opened when it is first used and again after a loss. Calls block,
 /// and must not be made by asynchronous code: a stage has threads for them.
@@ -46,12 +49,46 @@ impl Store {
         self.database.verified()
     }
 
-    pub(super) fn known_device_key(&self) -> Option<DeviceKey> {
-        self.database.device_key().cloned()
+    /// The key that signs cookies of devices, drawn by whoever needs it first.
+    ///
+    /// # Errors
+    /// If the database cannot answer, or the system has no random numbers.
+    pub(crate) fn device_key(&mut self, work: &dyn Work) -> Result<DeviceKey, StoreError> {
+        if let Some(key) = self.database.device_key() {
+            return Ok(key.clone());
+        }
+        let key = match self.kept_device_key(work)? {
+            Some(key) => key,
+            None => {
+                self.keep_device_key(work, &SessionKey::draw()?.to_string())?;
+                let kept = self.kept_device_key(work)?;
+                kept.ok_or_else(|| StoreError::Failed("the key of devices was not kept".into()))?
+            }
+        };
+        Ok(self.database.know_device_key(DeviceKey::new(&key)).clone())
     }
 
-    pub(super) fn know_device_key(&self, key: DeviceKey) -> DeviceKey {
-        self.database.know_device_key(key).clone()
+    fn kept_device_key(&mut self, work: &dyn Work) -> Result<Option<String>, StoreError> {
+        self.read(work, |statements| {
+            let sql = "SELECT value FROM secrets WHERE name = ?";
+            let row = statements.row(sql, &[Value::Text(DEVICE_KEY)])?;
+            row.map(|mut row| row.text()).transpose()
+        })
+    }
+
+    fn keep_device_key(&mut self, work: &dyn Work, key: &str) -> Result<(), StoreError> {
+        let kept = self.change(work, None, |statements| {
+            let sql = "INSERT INTO secrets (name, value) VALUES (?, ?)";
+            match statements.insert(sql, &[Value::Text(DEVICE_KEY), Value::Text(key)]) {
+                // Another process was first. The transaction is rolled back, whatever else it holds.
+                Err(Fault::Duplicate) => Err(Fault::Answer(StoreError::NotFound)),
+                inserted => inserted.map(drop),
+            }
+        });
+        match kept {
+            Err(StoreError::NotFound) => Ok(()),
+            kept => kept,
+        }
     }
 
     /// Makes a call that only reads.

@@ -6,7 +6,8 @@ use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
 use super::device::{DEVICE_SECONDS, DeviceTokens};
-use crate::store::{SessionKey, StoreError};
+use super::token::is_token;
+use crate::store::SessionKey;
 
 /// How long the form to log in may stay open, in seconds: a working day.
 const LOG_IN_SECONDS: i64 = 12 * 3600;
@@ -84,18 +85,6 @@ impl Cookies {
     }
 }
 
-/// A token for the form to log in, as random as the key of a session.
-///
-/// # Errors
-/// If the system has no random numbers.
-pub(crate) fn new_token() -> Result<String, StoreError> {
-    SessionKey::draw().map(|key| key.to_string())
-}
-
-pub(crate) fn is_token(token: &str) -> bool {
-    token.parse::<SessionKey>().is_ok()
-}
-
 /// The first cookie of this name.
 fn find<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let fields = headers.get_all(COOKIE).iter().filter_map(|field| field.to_str().ok());
@@ -137,11 +126,5 @@ mod tests {
         assert_eq!(secure.to_str().unwrap(), format!("__Host-arashi={rest}; Secure"));
         let removed = Cookies::new(false).remove_session();
         assert_eq!(removed.to_str().unwrap(), "arashi=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0");
-    }
-
-    #[test]
-    fn tokens_differ() {
-        let (one, other) = (new_token().unwrap(), new_token().unwrap());
-        assert!(is_token(&one) && one != other);
     }
 }

@@ -7,7 +7,7 @@
 
 use subtle::ConstantTimeEq;
 
-use super::cookies::{is_token, new_token};
+use super::token::{is_token, new_token};
 use crate::store::{DeviceKey, StoreError};
 
 /// A device is known for this long after its last log-in: half a year, in seconds.

@@ -25,6 +25,7 @@ mod place;
 mod recent;
 mod shortening;
 mod stage;
+mod token;
 
 pub use arashi::Arashi;
 pub use kind::RequestKind;

@@ -24,7 +24,6 @@ use crate::store::AccountClass;
 use crate::web::action::Action;
 use crate::web::answer::{Answer, page, see_other};
 use crate::web::client::ClientAddresses;
-use crate::web::cookies::new_token;
 use crate::web::device::DeviceTokens;
 use crate::web::fields::Fields;
 use crate::web::known_accounts::KnownAccount;
@@ -32,6 +31,7 @@ use crate::web::local_path::LocalPath;
 use crate::web::origin::is_from_elsewhere;
 use crate::web::page::{STYLE, log_in_page};
 use crate::web::stage::{MailRequest, Problem, Shared};
+use crate::web::token::new_token;
 
 /// After this, nobody waits for an answer any longer, and its statement is cancelled.
 const DEADLINE: Duration = Duration::from_secs(30);

@@ -1,5 +1,7 @@
 //! `tamarisk mail`: the first start, the next one, users, and the end.
 
+mod import;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
