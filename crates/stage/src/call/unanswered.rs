@@ -82,7 +82,10 @@ pub(crate) fn destroy_with<T>(error: CallError, destroyed: T) {
             RETURNED.set(self.0.take());
         }
     }
-    let _restore = RestoreReturned(RETURNED.replace(Some(error.as_text())));
+    // The error itself may hold what is destroyed, which goes with its last clone.
+    let told = error.as_text();
+    drop(error);
+    let _restore = RestoreReturned(RETURNED.replace(Some(told)));
     // Destructors are the user's code.
     let _ = contained(|| drop(destroyed));
 }

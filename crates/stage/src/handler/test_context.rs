@@ -35,7 +35,7 @@ impl Context {
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn main() -> Result<(), BoxError> {
     /// assert_eq!(greet("Ada", Context::for_tests().build()).await?, "hello, Ada");
     /// let degraded = Context::for_tests().quality(Ratio::saturating(0.5)).build();
     /// assert_eq!(greet("Ada", degraded).await?, "hi");

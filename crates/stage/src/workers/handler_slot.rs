@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::call::{BoxError, CallError, destroy_returned};
+use crate::call::{BoxError, CallError, destroy_returned, share};
 use crate::handler::Batch;
-use crate::panics::{contained, shown};
+use crate::panics::contained;
 
 /// After a factory has failed, its worker takes nothing for so long, and then one event, for which
 /// it tries again: what the factory needs (a database, say) is not asked for it more often, and each
@@ -83,8 +83,9 @@ fn make<H, E: Send + 'static>(
     let error = match contained(factory) {
         Ok(Ok(handler)) => return Ok(handler),
         Ok(Err(error)) => {
+            let error = share(error, |_| false);
             let returned = CallError::returned(&error);
-            batch.core().note_failure(shown(&error));
+            batch.core().note_failure(returned.shown());
             destroy_returned(error);
             returned
         }
