@@ -54,7 +54,7 @@ impl Site {
             .spawn()
             .unwrap();
         let said = Said::by(process.stderr.take().unwrap());
-        let address = said.after(" on https://");
+        let address = said.address();
         Self { folder, process, said, address }
     }
 

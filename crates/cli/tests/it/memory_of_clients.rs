@@ -10,6 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::support::STUCK;
 use crate::support::process::Site;
+use crate::support::said;
 
 /// Clients at once; with them the memory that the process has anyway is small.
 const CLIENTS: usize = 2000;
@@ -32,8 +33,8 @@ fn a_byte_of_a_body_does_not_take_memory_for_what_may_come() {
     let url = format!("http://{}", upstream.local_addr().unwrap());
     let site = Site::protect("memory-of-clients", &url, &["--status", "127.0.0.1:0"]);
     let [status, address] = site.says_all(["Status on http://", site.greeting]);
-    let [status, address]: [SocketAddr; 2] =
-        [status, address].map(|it| it.trim_end_matches('/').parse().unwrap());
+    let status: SocketAddr = status.trim_end_matches('/').parse().unwrap();
+    let address: SocketAddr = said::address(&address).parse().unwrap();
     // What it needs for its first clients is not for each of them.
     let first = clients(address, 100);
     wait_for(status, 100);

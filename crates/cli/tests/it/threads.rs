@@ -72,7 +72,7 @@ impl Protect {
             .stderr(Stdio::piped());
         let mut process = as_other_user(&mut command).spawn().unwrap();
         let said = Said::by(process.stderr.take().unwrap());
-        let address = said.after("Protecting on http://").parse().unwrap();
+        let address = said.address().parse().unwrap();
         let status = said.after("Status on http://").trim_end_matches('/').parse().unwrap();
         Self { process, address, status, said, folder }
     }
