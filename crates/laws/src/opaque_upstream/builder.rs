@@ -71,7 +71,7 @@ impl<'a> OpaqueUpstreamBuilder<'a> {
             max: f64::from(self.constants.limit_max_count.get()),
         };
         OpaqueUpstream {
-            judge: PredictGateTrim::new(self.classes),
+            judge: PredictGateTrim::new(self.classes).keep_no_room(),
             knee: Knee::new(bounds),
             limit: self.constants.limit_initial_count.get(),
             turned_away: false,

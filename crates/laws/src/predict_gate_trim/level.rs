@@ -62,7 +62,8 @@ struct Level {
     gate: Gate,
     trim: Trim,
     client_share: FairShare,
-    kept: KeptRoom,
+    /// None where workers are no more than a guess.
+    kept: Option<KeptRoom>,
     /// If any of its classes has a weight.
     class_shares: Option<ClassShares>,
     /// The least target of its classes, in seconds: its queue is judged by it.
@@ -194,14 +195,19 @@ impl Levels {
     #[inline]
     pub(crate) fn kept_room(&mut self, class: ClassId) -> Option<&mut KeptRoom> {
         let level = self.level_mut(class);
-        level.class_shares.is_none().then_some(&mut level.kept)
+        level.kept.as_mut().filter(|_| level.class_shares.is_none())
+    }
+
+    /// Keeps no room on any level.
+    pub(crate) fn keep_no_room(&mut self) {
+        self.levels.iter_mut().for_each(|level| level.kept = None);
     }
 
     /// An overload begins: whatever the queue was before, nobody has had too much.
     pub(crate) fn reset_shares(&mut self) {
         for level in &mut self.levels {
             level.client_share.reset();
-            level.kept.reset();
+            level.kept.iter_mut().for_each(KeptRoom::reset);
             level.class_shares.iter_mut().for_each(ClassShares::reset);
         }
     }
@@ -387,7 +393,7 @@ impl Level {
             gate: Gate::new(target, standing),
             trim: Trim::new(),
             client_share: FairShare::new(standing * target.as_secs_f64(), clients::SHARE_MIN),
-            kept: KeptRoom::default(),
+            kept: Some(KeptRoom::default()),
             class_shares,
             target: target.as_secs_f64(),
             room: f64::INFINITY,

@@ -358,6 +358,12 @@ impl PredictGateTrim {
         self.levels.on_tick(now, backlog, self.service.means(), drain, pace);
     }
 
+    /// The same law for workers whose number is a guess: it keeps none of them for anybody.
+    pub(crate) fn keep_no_room(mut self) -> Self {
+        self.levels.keep_no_room();
+        self
+    }
+
     /// From now on an event takes so many seconds on average, or as long as measured.
     pub(crate) fn expect_service(&mut self, seconds: Option<f64>) {
         self.service_scale = seconds.map_or(1.0, |seconds| {

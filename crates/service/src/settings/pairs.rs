@@ -140,14 +140,14 @@ mod tests {
         assert_eq!(names(&pairs(1_000, 3, |_, class| 100 + class as u64)), ["c0", "c1", "c2"]);
         let two_targets =
             pairs(1_000, 2, |route, class| if route == 7 && class == 1 { 5 } else { 9 });
-        assert_eq!(names(&two_targets), ["c0", "c1 p90 9ms", "c1 p90 5ms"]);
+        assert_eq!(names(&two_targets), ["c0", "c1 p90 9 ms", "c1 p90 5 ms"]);
     }
 
     #[test]
     fn pairs_with_the_same_promise_share_a_class_where_the_file_has_too_many() {
         let names = names(&pairs(2, 5_000, |_, _| 100));
-        assert_eq!((names.len(), &*names[0]), (15, "p90 100ms, priority 0"));
-        assert_eq!(names[1], "p90 100ms, priority 1, weight 1");
+        assert_eq!((names.len(), &*names[0]), (15, "p90 100 ms, priority 0"));
+        assert_eq!(names[1], "p90 100 ms, priority 1, weight 1");
     }
 
     #[test]
