@@ -11,7 +11,6 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 
 use crate::queue::EventMetadata;
-use crate::workers::Worker;
 
 /// What a reply and the future of its call know of each other.
 #[derive(Default)]
@@ -44,7 +43,7 @@ enum Whereabouts {
     /// In this queue, as the event of this number.
     Queued { queue: Weak<dyn QueueOfCalls>, event: u64, meta: EventMetadata },
     /// Run by this worker, under this number.
-    Running { worker: Weak<Worker>, sequence: u64 },
+    Running { worker: Weak<dyn RunsCalls>, sequence: u64 },
     /// Answered, or its caller has left.
     Over,
     /// The caller has been told that it is overdue, though its handler goes on.
@@ -55,6 +54,12 @@ enum Whereabouts {
 pub(crate) trait QueueOfCalls: Send + Sync {
     /// Counts the event of `caller` as abandoned; `false` if it is queued here no more.
     fn abandon(&self, caller: &Caller) -> bool;
+}
+
+/// A worker whose events may have callers.
+pub(crate) trait RunsCalls: Send + Sync {
+    /// Asks the event that it runs under this number to end, for its caller has left.
+    fn abandon(&self, sequence: u64);
 }
 
 /// The caller of a request, as one event that carries its reply knows it.
@@ -134,7 +139,7 @@ impl Call {
             if let Whereabouts::Running { worker, sequence } = before
                 && let Some(worker) = worker.upgrade()
             {
-                worker.slot.abandon(sequence);
+                worker.abandon(sequence);
             }
             return;
         }
@@ -180,22 +185,22 @@ impl Caller {
 
     /// The worker begins the event under this number. If the caller has left just now, the worker
     /// is asked to end it.
-    pub(crate) fn on_begin(&self, worker: &Arc<Worker>, sequence: u64) {
+    pub(crate) fn on_begin<W: RunsCalls + 'static>(&self, worker: &Arc<W>, sequence: u64) {
         let whereabouts = &mut self.call.state.lock().whereabouts;
         if !whereabouts.is_over() {
             let worker = Arc::downgrade(worker);
             *whereabouts = Whereabouts::Running { worker, sequence };
         } else if self.has_left() {
-            worker.slot.abandon(sequence);
+            worker.abandon(sequence);
         }
     }
 
     /// The event that the worker runs under this number is overdue, whatever its handler does: the
     /// caller is told so. `false` if it does not wait for that event any more.
-    pub(crate) fn end_overdue(&self, worker: &Worker, sequence: u64) -> bool {
+    pub(crate) fn end_overdue(&self, worker: &dyn RunsCalls, sequence: u64) -> bool {
         let mut state = self.call.state.lock();
         let runs = matches!(&state.whereabouts, Whereabouts::Running { worker: runs, sequence: of }
-            if *of == sequence && std::ptr::eq(runs.as_ptr(), worker));
+            if *of == sequence && std::ptr::addr_eq(runs.as_ptr(), worker));
         if !runs {
             return false;
         }

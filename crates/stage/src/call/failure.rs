@@ -4,10 +4,6 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use super::error::{BoxError, CallError};
-use crate::panics::{contained, shown};
-use crate::termination::Terminated;
-
 /// The error that a handler returned: its text, and the error itself, which
 /// [`downcast_ref`](Self::downcast_ref) shows. Clones share it.
 ///
@@ -21,6 +17,11 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// `error`, which reads as `text`.
+    pub(super) fn new(text: &str, error: Arc<dyn Error + Send + Sync>, is_expected: bool) -> Self {
+        Self { text: text.into(), error: Some(error), is_expected }
+    }
+
     /// The error as the handler returned it, if it is an `E`.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
         let error: &(dyn Error + 'static) = &**self.error.as_ref()?;
@@ -67,38 +68,4 @@ impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.text, f)
     }
-}
-
-/// Which errors of its handler a stage expects as answers.
-#[derive(Clone, Default)]
-pub(crate) struct ExpectedErrors(Option<Arc<IsExpected>>);
-
-type IsExpected = dyn Fn(&BoxError) -> bool + Send + Sync;
-
-impl ExpectedErrors {
-    /// Those of type `E` too for which this holds.
-    pub(crate) fn and<E: Error + 'static>(
-        self,
-        is_expected: impl Fn(&E) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        Self(Some(Arc::new(move |error| {
-            error.downcast_ref().is_some_and(&is_expected) || self.contain(error)
-        })))
-    }
-
-    pub(crate) fn contain(&self, error: &BoxError) -> bool {
-        self.0.as_ref().is_some_and(|is_expected| is_expected(error))
-    }
-}
-
-/// Makes an error that a handler returned one that its callers and the books can share.
-/// `is_expected` says which errors are answers.
-pub(crate) fn share(error: BoxError, is_expected: impl FnOnce(&BoxError) -> bool) -> BoxError {
-    if error.is::<CallError>() || error.is::<Terminated>() {
-        return error;
-    }
-    let text = shown(&error);
-    let is_expected = contained(|| is_expected(&error)).unwrap_or(false);
-    let failure = Failure { text: text.into(), error: Some(error.into()), is_expected };
-    CallError::Failed(failure).into()
 }

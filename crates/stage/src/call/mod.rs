@@ -6,6 +6,7 @@
 
 mod caller;
 mod error;
+mod expected;
 mod failure;
 mod reply;
 mod unanswered;
@@ -18,11 +19,11 @@ use std::task::Poll;
 use tokio::sync::oneshot;
 
 use caller::Call;
-pub(crate) use caller::{Caller, QueueOfCalls};
+pub(crate) use caller::{Caller, QueueOfCalls, RunsCalls};
 pub(crate) use error::Cause;
 pub use error::{BoxError, CallError};
+pub(crate) use expected::{ExpectedErrors, share};
 pub use failure::Failure;
-pub(crate) use failure::{ExpectedErrors, share};
 pub use reply::Reply;
 use unanswered::AnswerError;
 pub(crate) use unanswered::{

@@ -18,6 +18,7 @@ mod settings;
 mod shortage;
 mod slow_laws;
 mod state;
+mod unserved;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -6,6 +6,7 @@
 mod edge;
 mod endpoint;
 mod entry;
+mod envelope;
 mod global_law;
 mod permit;
 
@@ -25,7 +26,8 @@ pub(crate) use edge::EdgeCounters;
 pub(crate) use endpoint::Endpoint;
 pub use endpoint::{AdmissionContext, Predicate};
 pub(crate) use entry::Deadline;
-pub use entry::{Entry, Envelope};
+pub use entry::Entry;
+pub use envelope::Envelope;
 pub(crate) use global_law::SharedGlobalLaw;
 pub use permit::{Permit, Reserve};
 

@@ -6,6 +6,7 @@ mod registry;
 mod size;
 mod task_worker;
 mod thread_worker;
+mod watch;
 mod worker;
 
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use crate::observe::Outcome;
 use crate::panics::Panic;
 use crate::termination::Terminated;
 
-pub(crate) use overdue::watch;
 pub(crate) use registry::WorkerRegistry;
 use size::PoolSize;
+pub(crate) use watch::watch;
 pub use worker::Running;
 use worker::StageView;
 pub(crate) use worker::Worker;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tamarisk_control::{ClassId, Ratio, Timestamp};
 
 use super::overdue::{Attended, Schedule};
-use crate::call::{BoxError, Caller, share};
+use crate::call::{BoxError, Caller, RunsCalls, share};
 use crate::clock::Clock;
 use crate::core::{Core, Payload};
 use crate::observe::StageObservation;
@@ -176,6 +176,12 @@ impl Worker {
             class: ClassId::new(self.class.load(Ordering::Relaxed) as usize),
             age: now.since(entered),
         })
+    }
+}
+
+impl RunsCalls for Worker {
+    fn abandon(&self, sequence: u64) {
+        self.slot.abandon(sequence);
     }
 }
 
