@@ -253,8 +253,7 @@ impl PredictGateTrim {
         }
     }
 
-    /// An event is rejected: if it is of a client who has had little, and there is no queue of which
-    /// others could be given less, more room is to be kept.
+    /// An event is rejected: if it is of a client who has had little, more room is to be kept.
     fn note_lack(
         &mut self,
         now: Timestamp,
@@ -264,7 +263,6 @@ impl PredictGateTrim {
         backlog: &Backlog<'_>,
     ) {
         if standing == Standing::HadLittle
-            && backlog.queued_total == 0
             && let Some(kept) = self.levels.kept_room(class)
         {
             let service = Duration::try_from_secs_f64(mean).unwrap_or(Duration::MAX);
