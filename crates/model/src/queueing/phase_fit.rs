@@ -2,7 +2,7 @@
 //!
 //! **Mechanism.** More variable than exponential service: a choice of two exponential times of which each
 //! makes up half of the mean. Less variable: k or k − 1 steps of one rate, with k = ⌈1 ÷ c²⌉ and the
-//! fewer of them with probability p [Tijms94]:
+//! fewer of them with probability p \[Tijms94\]:
 //! ```text
 //! p = (k·c² − √(k·(1 + c²) − k²·c²)) ÷ (1 + c²)        rate = (k − p) ÷ mean
 //! ```

@@ -14,7 +14,7 @@
 //!
 //! **General service.** Of M/G/m the variability c² of service is known, and not its steps. The waiting
 //! probability is that of M/M/m, and the mean wait that of M/M/m times (1 + c²) ÷ 2: the formula of
-//! Allen and Cunneen for Poisson arrivals [Allen90], which is that of [Lee59 pp. 56–71]. It is right for
+//! Allen and Cunneen for Poisson arrivals \[Allen90\], which is that of [Lee59 pp. 56–71]. It is right for
 //! m = 1 (Pollaczek, Khinchine), and in the limit ρ → 1. Percentiles take service as a phase-type of the same
 //! mean and, as far as its steps allow, the same variability.
 //!
