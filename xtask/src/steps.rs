@@ -39,6 +39,8 @@ pub(crate) const INSIDE: Step = step(
     "unit tests inside of src",
     "test --workspace --lib --bins --locked --features tamarisk-cli/full -- --skip tls::",
 );
+/// In the folder where [`LINT`] has checked most of what they need.
+const FUZZ_CHECK: Step = step("fuzz", "check --manifest-path fuzz/Cargo.toml --target-dir target");
 /// What cargo-fuzz instruments its targets with. Without a sanitizer the ordinary compiler will do.
 const COVERAGE: &str = "-Cpasses=sancov-module -Ccodegen-units=1 -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
@@ -121,12 +123,23 @@ fn names_a_test(listed: &str) -> bool {
     listed.lines().any(|line| line.ends_with(": test"))
 }
 
-/// Runs each fuzz target for some seconds. They are a workspace of their own, with the versions
-/// that the other one has.
-pub(crate) fn fuzz() -> Result<()> {
-    let workspace = Path::new(WORKSPACE);
+/// Checks that the fuzz targets compile.
+pub(crate) fn fuzz_check() -> Result<()> {
+    lock_fuzz(Path::new(WORKSPACE))?;
+    run(&[FUZZ_CHECK])
+}
+
+/// The targets are a workspace of their own, with the versions that the other one has.
+fn lock_fuzz(workspace: &Path) -> Result<()> {
     let lock = |folder: &str| workspace.join(folder).join("Cargo.lock");
     fs::copy(lock(""), lock("fuzz")).context("fuzz: Cargo.lock cannot be copied")?;
+    Ok(())
+}
+
+/// Runs each fuzz target for some seconds.
+pub(crate) fn fuzz() -> Result<()> {
+    let workspace = Path::new(WORKSPACE);
+    lock_fuzz(workspace)?;
     // With a target named, the flags are not those of build scripts, which would not link.
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let instrumented = [("CARGO_PROFILE_DEV_OPT_LEVEL", "1"), ("RUSTFLAGS", COVERAGE)];
