@@ -147,7 +147,7 @@ fn errors_say_what_and_where() {
     assert!(error(&damaged).ends_with("the checksum of the block at byte 9 is wrong"));
     let behind = [&*bytes, b"."].concat();
     assert!(error(&behind).ends_with(&format!("invalid record at byte {}", bytes.len())));
-    let huge = [b"TAMTRACE\x02", &[0xff; 8][..]].concat();
+    let huge = [b"TAMTRACE\x03", &[0xff; 8][..]].concat();
     assert!(error(&huge).ends_with("invalid record at byte 9"));
 }
 
