@@ -176,8 +176,10 @@ impl Service {
     ///
     /// Connections and the time of slow clients are limited, with the numbers of `tamarisk protect`:
     /// - Half as many connections as the process may have open files (`ulimit -n`). When there are
-    ///   as many, the one that has been idle for longest is closed for a new one; when none is
-    ///   idle, the new one is answered with 503 and closed.
+    ///   as many, the one that has been idle for longest is closed for a new one. When none is
+    ///   idle, one is closed that waits for its client (to send a body, to take an answer, to say
+    ///   anything over HTTP/2 or after an upgrade), of the client address that has most. When all
+    ///   wait for the service, the new one is answered with 503 and closed.
     /// - 10 s until the first byte of a connection, and for each head, of 32 KiB at most; 75 s
     ///   between requests.
     /// - 60 s that a client is waited for while it sends the body of a request (408 then) or takes

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tamarisk_http_gate::Deadline;
 
 use crate::client_service::ClientService;
-use crate::connection_table::{ConnectionPermit, Entry};
+use crate::connection_entry::{ConnectionPermit, Entry};
 use crate::h1::wire::Wire;
 use crate::h1::{Connection, ConnectionState, Left, RequestSettings};
 use crate::settings::{ConnectionSettings, Ended};
@@ -46,7 +46,7 @@ impl<S: ClientService> Http1<S> {
 
     /// What is counted of it.
     pub(crate) fn entry(&self) -> Arc<Entry> {
-        Arc::clone(self.permit.entry())
+        Arc::clone(self.permit.connection())
     }
 
     /// Serves the client to the end, or until it is quiet.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::client_connection::{Http1, Served};
 use crate::client_service::ClientService;
-use crate::connection_table::{ConnectionPermit, Entry};
+use crate::connection_entry::{ConnectionPermit, Entry};
 use crate::h1::wire::Wire;
 use crate::h2::Streams;
 use crate::h2::stream::H2Stream;
@@ -69,12 +69,13 @@ pub(crate) async fn serve<S: ClientService>(
 ) -> Served<S> {
     let mut clock = Deadline::default();
     clock.start(settings.limits.head_time);
-    permit.entry().waits();
+    permit.connection().waits();
     // Boxed, as all that does not last as long as the connection: what it needs when it is idle
     // is what many of them cost.
     let begun = {
         let has_begun = AtomicBool::new(false);
-        let mut begun = Box::pin(clock.limit(begin(client, &settings, permit.entry(), &has_begun)));
+        let mut begun =
+            Box::pin(clock.limit(begin(client, &settings, permit.connection(), &has_begun)));
         match settings.drain.until_kept(begun.as_mut()).await {
             Err(end) if has_begun.load(Ordering::Relaxed) => {
                 let parting = end.min(Instant::now() + PARTING_TIME);
@@ -83,7 +84,7 @@ pub(crate) async fn serve<S: ClientService>(
             begun => begun,
         }
     };
-    permit.entry().moves();
+    permit.connection().moves();
     match begun {
         Ok(Some(Ok((Some(Protocol::Http1), wire)))) => {
             Box::new(Http1::new(*wire, service, settings, permit, clock)).run().await

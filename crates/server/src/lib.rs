@@ -19,7 +19,7 @@ mod client_body;
 mod client_connection;
 mod client_service;
 mod connection;
-mod connection_table;
+mod connection_entry;
 mod cores;
 mod drain;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -53,7 +53,7 @@ use tokio::net::TcpListener;
 use crate::accept::arrivals::Arrivals;
 use crate::client_connection::Served;
 use crate::connection::Client;
-use crate::connection_table::ConnectionTable;
+use crate::connection_entry::{ConnectionTable, Entry};
 use crate::guard::Limits;
 use crate::h2::send_memory::ServerMemory;
 use crate::rejection_backoff::RejectionBackoff;
@@ -235,7 +235,7 @@ impl Server {
         let client = Client::on(Stream::Other(Box::new(stream)), &settings);
         let connection = self
             .connections
-            .enter(UNKNOWN_CLIENT, self.connections_max)
+            .enter(UNKNOWN_CLIENT, self.connections_max, Entry::new)
             .map(|permit| connection::serve(client, service, settings, permit));
         OptionFuture::from(connection)
             .map(|served| !matches!(served, Some(Served::ToTheEnd(Ended::CutOff))))

@@ -10,8 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tamarisk_http_gate::Patience;
 
-use crate::serving::limits::Limits;
-use crate::serving::state::RequestUnderWay;
+use crate::serving::state::{ConnectionState, RequestUnderWay};
 use crate::serving::streams::WriteProgress;
 
 /// The most of an answer over HTTP/2 that hyper has while its client gives it no window.
@@ -21,7 +20,7 @@ const PIECE_MAX: usize = 16 * 1024;
 pub(super) struct RequestBody {
     body: Incoming,
     patience: Patience,
-    limits: Arc<Limits>,
+    connection: Arc<ConnectionState>,
     is_too_slow: Arc<AtomicBool>,
 }
 
@@ -32,8 +31,12 @@ pub(super) struct BodyTooSlow;
 
 impl RequestBody {
     /// `is_too_slow` is set when the client has been waited for too long.
-    pub(super) fn new(body: Incoming, limits: Arc<Limits>, is_too_slow: Arc<AtomicBool>) -> Self {
-        Self { body, patience: Patience::default(), limits, is_too_slow }
+    pub(super) fn new(
+        body: Incoming,
+        connection: Arc<ConnectionState>,
+        is_too_slow: Arc<AtomicBool>,
+    ) -> Self {
+        Self { body, patience: Patience::default(), connection, is_too_slow }
     }
 }
 
@@ -45,13 +48,19 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
-        let Self { body, patience, limits, is_too_slow } = &mut *self;
+        let Self { body, patience, connection, is_too_slow } = &mut *self;
+        let limits = connection.limits().patience;
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+            if patience.since().is_some() {
+                connection.body_waits(None);
+            }
             let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
-            patience.moved(data.map_or(0, Bytes::len), limits.patience);
+            patience.moved(data.map_or(0, Bytes::len), limits);
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        ready!(patience.poll_over(limits.patience, cx));
+        let over = patience.poll_over(limits, cx);
+        connection.body_waits(patience.since());
+        ready!(over);
         is_too_slow.store(true, Ordering::Relaxed);
         Poll::Ready(Some(Err(BodyTooSlow.into())))
     }
@@ -62,6 +71,14 @@ impl Body for RequestBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if self.patience.since().is_some() {
+            self.connection.body_waits(None);
+        }
     }
 }
 

@@ -118,9 +118,9 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         let is_http2 = request.version() == http::Version::HTTP_2;
         let form = Form::of(request.method(), request.headers());
         let is_too_slow = Arc::new(AtomicBool::new(false));
-        let limits = Arc::clone(self.connection.limits());
+        let connection = Arc::clone(&self.connection);
         let mut request =
-            request.map(|body| RequestBody::new(body, limits, Arc::clone(&is_too_slow)));
+            request.map(|body| RequestBody::new(body, connection, Arc::clone(&is_too_slow)));
         let client = self.site.proxies.client(self.peer.ip(), request.headers());
         request.extensions_mut().insert(ConnectInfo(self.peer));
         request.extensions_mut().insert(ClientAddress(client));

@@ -24,9 +24,9 @@ use std::time::Duration;
 
 use axum::Router;
 use socket2::{SockRef, TcpKeepalive};
-use tamarisk_http_gate::TrustedProxies;
+use tamarisk_http_gate::{ConnectionTable, TrustedProxies};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::serving::client_stream::ClientStream;
 use crate::serving::idle::IdleConnections;
@@ -65,8 +65,9 @@ pub(crate) async fn serve(
     stop: impl Future<Output = ()>,
 ) {
     set_options(&listener);
-    let permits = Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS)));
+    let (table, max) = (ConnectionTable::default(), limits.connections_max);
     let (limits, idle) = (Arc::new(limits), Arc::new(IdleConnections::default()));
+    let new = || ConnectionState::new(Arc::clone(&limits), Arc::clone(&idle));
     let overflow = Overflow::new();
     // Each connection has a receiver: it sees that the sender is gone, and the sender that all
     // receivers are.
@@ -90,18 +91,19 @@ pub(crate) async fn serve(
                 }
             }
         };
-        let permit = match Arc::clone(&permits).try_acquire_owned() {
-            Ok(permit) => Ok(permit),
-            // The one that is closed ends as soon as its task runs.
-            Err(_) if idle.close_oldest() => Arc::clone(&permits).acquire_owned().await,
-            Err(_) => {
-                overflow.turn_away(socket);
-                continue;
-            }
+        let client = peer.ip();
+        // What is closed is counted until its task has run. Idle connections give way first, then
+        // those that let us wait.
+        let permit = table.enter(client, max, new).or_else(|| {
+            let permit = table.succeed(client, max, new)?;
+            (idle.close_oldest() || table.give_way(client)).then_some(permit)
+        });
+        let Some(permit) = permit else {
+            overflow.turn_away(socket);
+            continue;
         };
-        let permit = permit.expect("the semaphore is never closed");
-        let connection = ConnectionState::new(Arc::clone(&limits), Arc::clone(&idle));
-        let stream = ClientStream::new(socket, Arc::clone(&connection), permit);
+        let connection = Arc::clone(permit.connection());
+        let stream = ClientStream::new(socket, permit);
         let serving = connection::serve(stream, connection, site.clone(), peer, stopped.clone());
         let connections = connections.clone();
         tokio::spawn(async move {

@@ -1,11 +1,13 @@
 //! What a connection waits for, and when that has taken too long.
 
+use std::io;
+use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tamarisk_http_gate::{Deadline, Stall};
+use parking_lot::{Mutex, MutexGuard};
+use tamarisk_http_gate::{Deadline, GivesWay, Stall};
 use tokio::time::Instant;
 
 use crate::serving::idle::{IdleConnections, MayBeIdle};
@@ -28,15 +30,34 @@ struct State {
     phase: Phase,
     since: Instant,
     has_begun: bool,
-    is_http2: bool,
+    protocol: Protocol,
+    /// When bytes last went either way, if it does not speak HTTP/1.
+    moved: Instant,
     /// The end of an answer may not have been written yet.
     is_unflushed: bool,
     writing: Stall,
+    /// Since when the body of a request is waited for.
+    body_waits_since: Option<Instant>,
     /// The number among the idle connections.
     place: Option<u64>,
     is_closed: bool,
-    /// Of the connection's task.
-    waker: Option<Waker>,
+    wakers: Wakers,
+}
+
+/// Who waits for something to happen on a connection: until an upgrade its task alone.
+#[derive(Default)]
+struct Wakers {
+    task: Option<Waker>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Http1,
+    Http2,
+    /// What the user of an upgraded connection speaks.
+    Other,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,51 +81,76 @@ pub(super) enum Overdue {
 impl ConnectionState {
     /// Of a connection that was accepted just now.
     pub(super) fn new(limits: Arc<Limits>, idle: Arc<IdleConnections>) -> Arc<Self> {
+        let now = Instant::now();
         let state = State {
             requests: 0,
             phase: Phase::Head,
-            since: Instant::now(),
+            since: now,
             has_begun: false,
-            is_http2: false,
+            protocol: Protocol::Http1,
+            moved: now,
             is_unflushed: false,
             writing: Stall::default(),
+            body_waits_since: None,
             place: None,
             is_closed: false,
-            waker: None,
+            wakers: Wakers::default(),
         };
         Arc::new(Self { limits, idle, state: Mutex::new(state) })
     }
 
-    pub(super) fn limits(&self) -> &Arc<Limits> {
+    pub(super) fn limits(&self) -> &Limits {
         &self.limits
     }
 
     /// These bytes were read from the client.
-    pub(super) fn received(&self, bytes: &[u8]) {
+    pub(super) fn received(&self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state.lock();
+        state.check_open()?;
+        state.moved();
         if bytes.is_empty() || state.requests > 0 {
-            return;
+            return Ok(());
         }
         if !state.has_begun {
             state.has_begun = true;
-            // No method of HTTP/1 begins so [RFC9113 §3.4].
-            state.is_http2 = bytes.starts_with(b"PRI");
             state.since = Instant::now();
-            state.phase = if state.is_http2 { Phase::Idle } else { Phase::Head };
-        } else if state.phase == Phase::Idle && !state.is_http2 {
+            // No method of HTTP/1 begins so [RFC9113 §3.4].
+            if bytes.starts_with(b"PRI") {
+                (state.protocol, state.phase) = (Protocol::Http2, Phase::Idle);
+            }
+        } else if state.phase == Phase::Idle && state.protocol == Protocol::Http1 {
             // Idle → Head: the next request has begun.
             (state.phase, state.since) = (Phase::Head, Instant::now());
         }
+        Ok(())
+    }
+
+    /// The socket has nothing to read. Ready when it is not to be read any more.
+    pub(super) fn poll_unread(&self, cx: &Context<'_>) -> Poll<io::Error> {
+        let mut state = self.state.lock();
+        register(&mut state.wakers.reader, cx);
+        state.check_open().map_or_else(Poll::Ready, |()| Poll::Pending)
     }
 
     /// The socket took so many bytes.
-    pub(super) fn sent(&self, bytes: usize) {
-        self.state.lock().writing.moved(bytes, self.limits.patience);
+    pub(super) fn sent(&self, bytes: usize) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.writing.moved(bytes, self.limits.patience);
+        state.moved();
+        state.check_open()
     }
 
-    /// The socket takes nothing: the client is waited for.
-    pub(super) fn send_blocked(&self) {
-        self.state.lock().writing.waits();
+    /// The socket takes nothing: the client is waited for. Ready when no more is to be written.
+    pub(super) fn poll_unsent(&self, cx: &Context<'_>) -> Poll<io::Error> {
+        let mut state = self.state.lock();
+        state.writing.waits();
+        register(&mut state.wakers.writer, cx);
+        state.check_open().map_or_else(Poll::Ready, |()| Poll::Pending)
+    }
+
+    /// The body of a request is waited for since then, or not.
+    pub(super) fn body_waits(&self, since: Option<Instant>) {
+        self.state.lock().body_waits_since = since;
     }
 
     /// Whether the client is waited for to take what was written.
@@ -139,16 +185,28 @@ impl ConnectionState {
         Some(RequestUnderWay(Arc::clone(self)))
     }
 
-    /// The connection has ended.
+    /// The connection's task has ended. If the connection was upgraded, its user has it.
     pub(super) fn end(&self) {
         let place = {
             let mut state = self.state.lock();
-            state.is_closed = true;
+            (state.protocol, state.moved) = (Protocol::Other, Instant::now());
             state.place.take()
         };
         if let Some(place) = place {
             self.idle.remove(place);
         }
+    }
+
+    /// Has all that is done on the connection end.
+    fn close(&self, mut state: MutexGuard<'_, State>) {
+        state.is_closed = true;
+        let (place, Wakers { task, reader, writer }) =
+            (state.place.take(), mem::take(&mut state.wakers));
+        drop(state);
+        if let Some(place) = place {
+            self.idle.remove(place);
+        }
+        [task, reader, writer].into_iter().flatten().for_each(Waker::wake);
     }
 
     /// Ready when what is waited for has taken too long. The connection's task polls this after
@@ -162,9 +220,7 @@ impl ConnectionState {
         if state.is_closed {
             return Poll::Ready(Overdue::Cut);
         }
-        if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            state.waker = Some(cx.waker().clone());
-        }
+        register(&mut state.wakers.task, cx);
         let is_idle = state.is_idle();
         if is_idle && state.place.is_none() {
             // Both are locked for once: the idle connections lock no state while they are locked.
@@ -197,26 +253,53 @@ impl ConnectionState {
 
 impl MayBeIdle for ConnectionState {
     fn close_if_idle(&self) -> bool {
-        let mut state = self.state.lock();
+        let state = self.state.lock();
         if state.is_closed || !state.is_idle() {
             return false;
         }
-        state.is_closed = true;
-        let (place, waker) = (state.place.take(), state.waker.take());
-        drop(state);
-        if let Some(place) = place {
-            self.idle.remove(place);
-        }
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.close(state);
         true
+    }
+}
+
+impl GivesWay for ConnectionState {
+    fn waits_since(&self) -> Option<Instant> {
+        let state = self.state.lock();
+        match state.protocol {
+            _ if state.is_closed => None,
+            Protocol::Http1 if state.is_idle() => Some(state.since),
+            Protocol::Http1 => {
+                state.writing.since().into_iter().chain(state.body_waits_since).min()
+            }
+            Protocol::Http2 | Protocol::Other => Some(state.moved),
+        }
+    }
+
+    fn end(&self) {
+        self.close(self.state.lock());
     }
 }
 
 impl State {
     fn is_idle(&self) -> bool {
-        self.requests == 0 && !self.is_unflushed
+        self.requests == 0 && !self.is_unflushed && self.protocol != Protocol::Other
+    }
+
+    /// Bytes went either way.
+    fn moved(&mut self) {
+        if self.protocol != Protocol::Http1 {
+            self.moved = Instant::now();
+        }
+    }
+
+    fn check_open(&self) -> io::Result<()> {
+        if self.is_closed { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+    }
+}
+
+fn register(waker: &mut Option<Waker>, cx: &Context<'_>) {
+    if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+        *waker = Some(cx.waker().clone());
     }
 }
 
@@ -234,9 +317,9 @@ impl Drop for RequestUnderWay {
         if state.phase != Phase::Closing {
             state.phase = Phase::Idle;
         }
-        if state.is_http2 {
+        if state.protocol == Protocol::Http2 {
             // It ended in a task of its own.
-            let waker = state.waker.take();
+            let waker = state.wakers.task.take();
             drop(state);
             if let Some(waker) = waker {
                 waker.wake();

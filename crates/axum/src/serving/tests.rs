@@ -10,6 +10,7 @@ use axum::body::{Body as AxumBody, Bytes};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http_body::{Body, Frame};
+use socket2::{Domain, Socket, Type};
 use tamarisk_http_gate::TrustedProxies;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -48,9 +49,9 @@ impl Served {
     }
 
     /// A client that has sent this.
-    async fn sent(&self, bytes: &str) -> TcpStream {
+    async fn sent(&self, bytes: impl AsRef<[u8]>) -> TcpStream {
         let mut client = self.client().await;
-        client.write_all(bytes.as_bytes()).await.unwrap();
+        client.write_all(bytes.as_ref()).await.unwrap();
         client
     }
 }
@@ -161,7 +162,10 @@ async fn a_client_over_the_limit_is_told_503_when_all_connections_are_busy() {
     let slow = "GET /slow HTTP/1.1\r\nhost: x\r\n\r\n";
     let mut busy = [served.sent(slow).await, served.sent(slow).await];
     sleep(SECOND).await;
-    let (told, time) = closed(&mut served.sent(HELLO).await).await;
+    // What waits for the service gives way to nobody.
+    let mut other = from_elsewhere(served.address);
+    other.write_all(HELLO.as_bytes()).await.unwrap();
+    let (told, time) = closed(&mut other).await;
     assert!(told.starts_with("HTTP/1.1 503") && told.contains("retry-after: 1"), "{told}");
     assert!(time < SECOND);
     drop(go);
@@ -169,6 +173,78 @@ async fn a_client_over_the_limit_is_told_503_when_all_connections_are_busy() {
         answer(client, "slow").await;
     }
     answer(&mut served.sent(HELLO).await, "hello").await;
+}
+
+/// A connection from another address of this machine.
+fn from_elsewhere(to: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    TcpStream::from_std(socket.into()).unwrap()
+}
+
+/// Another client is answered at once while one client has all connections, each with `request`;
+/// and one of these is closed for it.
+async fn shuts_nobody_out(router: Router, request: impl AsRef<[u8]>) {
+    const PLACES: usize = 10;
+    let served = Served::start(router, at_most(PLACES)).await;
+    // A client with few connections, which is waited for longer than the others.
+    let mut few = from_elsewhere(served.address);
+    few.write_all(b"POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\na").await.unwrap();
+    sleep(SECOND).await;
+    let mut greedy = Vec::new();
+    for _ in 1..PLACES {
+        greedy.push(served.sent(&request).await);
+    }
+    sleep(SECOND).await;
+    let began = Instant::now();
+    for closed in 1..=3 {
+        let mut other = from_elsewhere(served.address);
+        other
+            .write_all(HELLO.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n").as_bytes())
+            .await
+            .unwrap();
+        let (told, _) = self::closed(&mut other).await;
+        assert!(told.starts_with("HTTP/1.1 200 ") && told.ends_with("hello"), "{closed}: {told}");
+        // The connection that came in its place is free again.
+        greedy.push(served.sent(&request).await);
+        sleep(SECOND).await;
+    }
+    assert!(began.elapsed() < 10 * SECOND);
+    few.write_all(b"b").await.unwrap();
+    answer(&mut few, "ab").await;
+    let mut cut = 0;
+    for client in &mut greedy {
+        cut += usize::from(timeout(SECOND, client.read_to_end(&mut Vec::new())).await.is_ok());
+    }
+    assert!(cut >= 3, "{cut} connections gave way");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_of_one_byte_shut_nobody_out() {
+    let body = "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nx";
+    shuts_nobody_out(hello(), body).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_not_read_shut_nobody_out() {
+    let (router, _dropped) = endless();
+    shuts_nobody_out(router, "GET /endless HTTP/1.1\r\nhost: x\r\n\r\n").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn upgraded_connections_in_which_nothing_moves_shut_nobody_out() {
+    let upgrade = get(|mut request: axum::extract::Request| async move {
+        let upgrade = hyper::upgrade::on(&mut request);
+        tokio::spawn(async move {
+            let mut stream = hyper_util::rt::TokioIo::new(upgrade.await.unwrap());
+            while stream.read_u8().await.is_ok() {}
+        });
+        (http::StatusCode::SWITCHING_PROTOCOLS, [("connection", "upgrade"), ("upgrade", "x")])
+    });
+    let request = "GET /upgrade HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
+    shuts_nobody_out(hello().route("/upgrade", upgrade), request).await;
 }
 
 /// Data without an end, which tells when it is dropped.
@@ -232,7 +308,7 @@ async fn a_request_body_that_does_not_come_is_answered_with_408() {
     let served = Served::start(hello(), Limits::default()).await;
     let head =
         "POST /echo HTTP/1.1\r\nhost: x\r\naccept: application/json\r\ncontent-length: 9\r\n\r\n";
-    let (told, time) = closed(&mut served.sent(&format!("{head}abc")).await).await;
+    let (told, time) = closed(&mut served.sent(format!("{head}abc")).await).await;
     assert!(told.starts_with("HTTP/1.1 408") && about(time, 60), "{told} after {time:?}");
     assert!(told.contains(r#""error":"request_timeout""#), "{told}");
     // A slow one that comes at all is waited for.
@@ -303,6 +379,15 @@ mod http2 {
         let began = Instant::now();
         connection.await.unwrap();
         assert!(about(began.elapsed(), 75), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_that_do_not_come_shut_nobody_out() {
+        // HEADERS of stream 1, without END_STREAM: POST, http, /echo, x.
+        let head = b"\0\0\x0c\x01\x04\0\0\0\x01\x83\x86\x04\x05/echo\x01\x01x";
+        let settings = b"\0\0\0\x04\0\0\0\0\0";
+        let request = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], settings, head].concat();
+        shuts_nobody_out(hello(), request).await;
     }
 
     #[tokio::test(start_paused = true)]

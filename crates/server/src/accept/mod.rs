@@ -17,6 +17,7 @@ use super::{Drain, Server};
 use crate::accept::arrivals::Arrivals;
 use crate::accept::overflow::Overflow;
 use crate::client_service::ClientService;
+use crate::connection_entry::Entry;
 use crate::idle::connections::IdleConnections;
 use crate::rejection_backoff::{self, BackoffController, RejectionBackoff};
 use crate::settings::ConnectionSettings;
@@ -44,10 +45,12 @@ pub(crate) async fn run<S: ClientService>(
         let (connections, client, max) = (&server.connections, peer.ip(), server.connections_max);
         // Who waits for nothing gives way to who comes with a request, and then who lets us wait.
         let permit = connections
-            .enter(client, max)
-            .or_else(|| idle_connections.give_way().then(|| connections.enter(client, max))?)
+            .enter(client, max, Entry::new)
             .or_else(|| {
-                let permit = connections.succeed(client, max)?;
+                idle_connections.give_way().then(|| connections.enter(client, max, Entry::new))?
+            })
+            .or_else(|| {
+                let permit = connections.succeed(client, max, Entry::new)?;
                 let gives_way = idle_connections.close_idle_task() || {
                     let gives_way = connections.give_way(client);
                     server.rejected.gave_way(gives_way);

@@ -13,7 +13,7 @@ use tamarisk_h1::{Event, RequestHead, RequestReader, Violation};
 use tamarisk_http_gate::{Deadline, Patience};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::connection_table::Entry;
+use crate::connection_entry::Entry;
 use crate::guard::Limits;
 use crate::transport::outlet::Outlet;
 use crate::transport::stream::{Paced, Protocol};

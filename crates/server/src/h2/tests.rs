@@ -11,6 +11,7 @@ use tokio::io::duplex;
 
 use super::*;
 use crate::connection::{self, Client};
+use crate::connection_entry::Entry;
 use crate::prepared::WithoutFastPath;
 use crate::settings::ConnectionSettings;
 use crate::transport::stream::Stream;
@@ -32,7 +33,7 @@ async fn a_rejection_is_counted_and_waits_and_what_is_asked_beside_it_does_not()
     }));
     let (client, stream) = duplex(4096);
     let served = Client::on(Stream::Other(Box::new(stream)), &settings);
-    let permit = server.connections.enter(crate::UNKNOWN_CLIENT, 1).unwrap();
+    let permit = server.connections.enter(crate::UNKNOWN_CLIENT, 1, Entry::new).unwrap();
     tokio::spawn(connection::serve(served, service, settings, permit));
     let shaking = http2::handshake(TokioExecutor::new(), TokioIo::new(client));
     let (mut sender, speaking) = shaking.await.unwrap();

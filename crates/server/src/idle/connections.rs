@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 use crate::client_connection::{Http1, Served};
 use crate::client_service::ClientService;
 use crate::connection::{self, Client};
-use crate::connection_table::{ConnectionPermit, Entry};
+use crate::connection_entry::{ConnectionPermit, Entry};
 use crate::h1::ConnectionState;
 use crate::h1::wire::Wire;
 use crate::idle::poller::{Poller, READY_MAX, ReadyEvent};
@@ -90,7 +90,7 @@ impl<S: ClientService> IdleConnections<S> {
         let settings = Arc::clone(&self.settings);
         let client = match Client::of(socket, &settings) {
             Client::Open(mut wire) if self.poller.is_some() => {
-                wire.tell(permit.entry());
+                wire.tell(permit.connection());
                 match protocol_at_once(&mut wire) {
                     Poll::Ready(Ok(Some(Protocol::Http1))) => {
                         let http =
@@ -104,7 +104,7 @@ impl<S: ClientService> IdleConnections<S> {
             }
             client => client,
         };
-        let entry = Arc::clone(permit.entry());
+        let entry = Arc::clone(permit.connection());
         self.spawn(&entry, connection::serve(client, service, settings, permit));
     }
 

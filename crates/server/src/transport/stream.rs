@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 use tokio_rustls::server::TlsStream;
 
-use crate::connection_table::Entry;
+use crate::connection_entry::Entry;
 use crate::guard::Limits;
 use crate::tls::HelloReader;
 use crate::transport::disconnect::PendingBody;
