@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use tamarisk_http_gate::TrustedProxies;
-use tamarisk_stage::{DrainReport, Gate, Graph, Stage, StageObservation};
+use tamarisk_stage::{AnyStage, DrainReport, Gate, Graph, Stage, StageObservation};
 use tokio::net::TcpListener;
 #[cfg(feature = "status")]
 use tokio::task::JoinSet;
@@ -37,8 +37,13 @@ pub struct Service {
 
 /// Stages, gates and graphs of stages, as a [`Service`] sees them.
 pub trait Part: Send + Sync {
-    /// Its stages at this instant.
-    fn observe(&self) -> Vec<StageObservation>;
+    /// The stages that it has now.
+    fn stages(&self) -> Vec<AnyStage>;
+
+    /// The same as they are at this instant.
+    fn observe(&self) -> Vec<StageObservation> {
+        self.stages().iter().map(AnyStage::observe).collect()
+    }
 
     /// Admits nothing more and waits until nothing is inside, at most `time`.
     fn drain(&self, time: Duration) -> Drained<'_>;
@@ -51,8 +56,8 @@ pub trait Part: Send + Sync {
 pub type Drained<'p> = Pin<Box<dyn Future<Output = Vec<DrainReport>> + Send + 'p>>;
 
 impl<E: Send + 'static> Part for Stage<E> {
-    fn observe(&self) -> Vec<StageObservation> {
-        vec![Self::observe(self)]
+    fn stages(&self) -> Vec<AnyStage> {
+        vec![self.into()]
     }
 
     fn drain(&self, time: Duration) -> Drained<'_> {
@@ -65,8 +70,8 @@ impl<E: Send + 'static> Part for Stage<E> {
 }
 
 impl Part for Gate {
-    fn observe(&self) -> Vec<StageObservation> {
-        vec![Self::observe(self)]
+    fn stages(&self) -> Vec<AnyStage> {
+        vec![self.into()]
     }
 
     fn drain(&self, time: Duration) -> Drained<'_> {
@@ -79,8 +84,8 @@ impl Part for Gate {
 }
 
 impl Part for Arc<Graph> {
-    fn observe(&self) -> Vec<StageObservation> {
-        Graph::observe(self).stages
+    fn stages(&self) -> Vec<AnyStage> {
+        Graph::stages(self)
     }
 
     fn drain(&self, time: Duration) -> Drained<'_> {
@@ -122,8 +127,11 @@ impl Service {
         Self::default()
     }
 
-    /// With this stage or gate, or the stages that a graph has at each instant. State those that send before those that they send to: they
-    /// are drained in this order, so that what is under way can be finished.
+    /// With this stage or gate, or the stages that a graph has at each instant; and with all to which
+    /// their events go on, from the first such event on (see [`AnyStage::with_receivers`]). A gate
+    /// that a handler enters is not known by that and has to be stated, after the stage of that
+    /// handler: senders are drained before those that they send to, so that what is under way can
+    /// be finished, and otherwise in the order in which they are stated.
     pub fn stage(mut self, part: &impl Part) -> Self {
         self.parts.push(part.share());
         self
@@ -240,12 +248,7 @@ impl Service {
             () = too_late => {}
         }
         let until = (*stopping.borrow()).unwrap_or_else(Instant::now) + DRAIN_TIME;
-        let mut reports = Vec::new();
-        for part in &self.parts {
-            let left = until.saturating_duration_since(Instant::now());
-            reports.extend(part.drain(left).await);
-        }
-        Ok(reports)
+        Ok(drain(self.parts, until).await)
     }
 
     /// Starts the log of the profiler, if there is to be one; it ends with what this returns.
@@ -255,10 +258,46 @@ impl Service {
 
         let Some(file) = &self.profile else { return Ok(None) };
         let log = ProfileLog::open(ProfileOptions::new(file))?;
-        let parts: Vec<_> = self.parts.iter().map(|part| part.share()).collect();
-        log.start(move || parts.iter().flat_map(|part| part.observe()).collect())?;
+        let parts = share(&self.parts);
+        log.start(move || observe(&parts))?;
         Ok(Some(log))
     }
+}
+
+/// The same parts, to be held elsewhere.
+#[cfg(feature = "status")]
+fn share(parts: &[Box<dyn Part>]) -> Vec<Box<dyn Part>> {
+    parts.iter().map(|part| part.share()).collect()
+}
+
+/// All stages of these parts and those behind them, at this instant.
+#[cfg(feature = "status")]
+fn observe(parts: &[Box<dyn Part>]) -> Vec<StageObservation> {
+    let stages = AnyStage::with_receivers(parts.iter().flat_map(|part| part.stages()));
+    stages.iter().map(AnyStage::observe).collect()
+}
+
+/// Drains these parts, each as a whole, and the stages behind them, until then at most.
+async fn drain(parts: Vec<Box<dyn Part>>, until: Instant) -> Vec<DrainReport> {
+    let stages: Vec<_> = parts.iter().flat_map(|part| part.stages()).collect();
+    let (mut reports, mut drained) = (Vec::new(), Vec::new());
+    // What is under way may go on to a stage for the first time now.
+    let next = |drained: &[AnyStage]| {
+        let all = AnyStage::with_receivers(stages.iter().cloned());
+        all.into_iter().find(|stage| !drained.contains(stage))
+    };
+    while let Some(stage) = next(&drained) {
+        let left = until.saturating_duration_since(Instant::now());
+        match parts.iter().find(|part| part.stages().contains(&stage)) {
+            Some(part) => {
+                drained.extend(part.stages());
+                reports.extend(part.drain(left).await);
+            }
+            None => reports.push(stage.drain(left).await),
+        }
+        drained.push(stage);
+    }
+    reports
 }
 
 /// Opens the status port, if there is to be one. It tells whether the service `is_open`, and is open
@@ -281,11 +320,8 @@ async fn show(
     let is_open = Arc::clone(is_open);
     let board = Board::new().open_while(move || is_open.load(Ordering::Relaxed));
     let board = profile.into_iter().fold(board, Board::profile_log);
-    let board = parts.iter().fold(board, |board, part| {
-        let part = part.share();
-        board.stages(move || part.observe())
-    });
-    let board = Arc::new(board);
+    let parts = share(parts);
+    let board = Arc::new(board.stages(move || observe(&parts)));
     let port = Arc::new(status::StatusPort::new(move || Arc::clone(&board)));
     let answers = Arc::clone(&port);
     let router = Router::new().fallback(move |request: axum::extract::Request| {

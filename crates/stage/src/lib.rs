@@ -36,6 +36,7 @@
 //! ```
 
 // A stage in each of its forms, and a graph of them.
+mod any_stage;
 mod builder;
 mod drain;
 mod gate;
@@ -67,10 +68,10 @@ mod sync;
 mod system;
 mod timer;
 
+pub use any_stage::AnyStage;
 pub use builder::{BuildError, StageBuilder, StageClasses};
 pub use call::{BoxError, CallError, Failure, Reply, Request};
 pub use clock::Clock;
-pub use drain::DrainReport;
 pub use gate::{EnterError, Gate, GatePermit, RunError};
 pub use graph::{EdgeObservation, GlobalObservation, Graph, GraphError, GraphObservation, Node};
 pub use handler::{
@@ -78,8 +79,8 @@ pub use handler::{
 };
 pub use inline::{Inline, InlineError};
 pub use observe::{
-    Accounts, ClassObservation, LawObservation, LawReading, Outcome, Percentiles, Phase, Profile,
-    SenderObservation, ServiceProfile, StageObservation, TimeHistogram,
+    Accounts, ClassObservation, DrainReport, LawObservation, LawReading, Outcome, Percentiles,
+    Phase, Profile, SenderObservation, ServiceProfile, StageObservation, TimeHistogram,
 };
 pub use processors::SharedProcessors;
 pub use queue::Discipline;

@@ -21,13 +21,10 @@ async fn main() -> Result<(), BoxError> {
     let clean = Stage::builder("clean")
         .p90(Duration::from_millis(200))
         .classes(["gold", "bronze"])
-        .handler({
-            let count = count.clone();
-            async move |text: String, cx: Context| {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                // Keeps class, deadline and flow; a rejection over there reaches the client.
-                Ok(cx.call(&count, text.to_lowercase()).await?)
-            }
+        .handler(async move |text: String, cx: Context| {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            // Keeps class, deadline and flow; a rejection over there reaches the client.
+            Ok(cx.call(&count, text.to_lowercase()).await?)
         })?;
 
     let gold = clean.class("gold").ok_or("no such class")?;
@@ -36,7 +33,7 @@ async fn main() -> Result<(), BoxError> {
         _ => Entry::new(),
     });
     let router = Router::new().route("/count", post(route));
-    let service = Service::new().stage(&clean).stage(&count).status("127.0.0.1:9090");
+    let service = Service::new().stage(&clean).status("127.0.0.1:9090");
     service.serve("127.0.0.1:8080", router).await?;
     Ok(())
 }

@@ -57,7 +57,7 @@ pub use tamarisk_laws as laws;
 pub use tamarisk_laws::ResourceBounds;
 pub use tamarisk_stage::pressure;
 pub use tamarisk_stage::{
-    Accounts, AdmissionContext, Batch, BlockingHandler, BoxError, BuildError, CallError,
+    Accounts, AdmissionContext, AnyStage, Batch, BlockingHandler, BoxError, BuildError, CallError,
     ClassObservation, Clock, Context, Discipline, DrainReport, EdgeObservation, EnterError, Entry,
     Envelope, EventId, Failure, Gate, GatePermit, GlobalObservation, Graph, GraphError,
     GraphObservation, Handler, Inline, InlineError, LawObservation, LawReading, Level, NoTimer,

@@ -4,5 +4,6 @@
 
 mod clients;
 mod leaving;
+mod pipeline;
 mod routes;
 mod status;

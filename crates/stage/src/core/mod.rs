@@ -35,6 +35,7 @@ use tamarisk_laws::catalogue::{InvalidKnob, Laws};
 use tamarisk_laws::{Knobs, Open, ResourceBounds, Ruling, SlowLaws, StageLaws};
 use tokio::sync::Notify;
 
+use crate::any_stage::Receivers;
 use crate::builder::{BuildError, Limiter, PoolConfig};
 use crate::call::{BoxError, ExpectedErrors};
 use crate::clock::Clock;
@@ -66,6 +67,7 @@ pub(crate) struct Core<T> {
     stated: Option<RangeInclusive<u32>>,
     pub(crate) settings: SharedSettings,
     pub(crate) senders: Senders,
+    pub(crate) receivers: Arc<Receivers>,
     /// If it is bounded by any.
     resources: Option<Resources>,
     /// If it shares processors with others.
@@ -118,6 +120,7 @@ impl<T: Item> Core<T> {
             settings: SharedSettings::new(config.least_quality),
             processors: config.processors,
             senders: Senders::new(now),
+            receivers: Arc::default(),
             resources,
             classes: config.classes,
             capacity: AtomicUsize::new(config.capacity),

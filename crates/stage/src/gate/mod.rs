@@ -18,11 +18,12 @@ use tamarisk_control::{
 };
 use tamarisk_laws::catalogue::Laws;
 
+use crate::any_stage::{AnyStage, Draining, Erased, Receivers};
 use crate::builder::{BuildError, StageBuilder, WorkerKind};
 use crate::clock::Clock;
 use crate::core::{Begun, Core, Governed, ServiceSlot, spawn_governor};
-use crate::drain::{self, DrainReport};
-use crate::observe::{Outcome, StageObservation};
+use crate::drain;
+use crate::observe::{DrainReport, Outcome, StageObservation};
 use crate::queue::EventMetadata;
 use crate::sink::Entry;
 use caller::{QueuedCaller, Waiter};
@@ -134,7 +135,9 @@ impl Gate {
     pub fn try_enter_from(&self, sender: &Self, entry: Entry) -> Result<GatePermit, Rejection> {
         let entered = self.try_enter(entry);
         let taken = usize::from(entered.is_ok());
-        self.core.senders.count(&sender.core.name, taken, 1 - taken);
+        if self.core.senders.count(&sender.core.name, taken, 1 - taken) {
+            sender.core.receivers.add(Arc::downgrade(&self.core) as _);
+        }
         entered
     }
 
@@ -285,7 +288,7 @@ impl Gate {
     /// Stops admitting, waits until the gate is empty or `timeout` has passed, then closes it.
     /// Callers that still run go on: a gate cannot end them, and the report counts them as left.
     pub async fn drain(&self, timeout: Duration) -> DrainReport {
-        drain::drain(&self.core, timeout, || {}).await
+        Erased::drain(&*self.core, timeout).await
     }
 
     /// Rejects all events from now on, and discards the queue.
@@ -304,5 +307,33 @@ impl Governed for Core<Arc<Waiter>> {
         if let Some(workers) = Self::tick(self, cpu).workers {
             self.set_workers(workers);
         }
+    }
+}
+
+impl Erased for Core<Arc<Waiter>> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_closed(&self) -> bool {
+        self.lock().is_closed()
+    }
+
+    fn observe(&self) -> StageObservation {
+        Self::observe(self)
+    }
+
+    fn drain(&self, timeout: Duration) -> Draining<'_> {
+        Box::pin(drain::drain(self, timeout, || {}))
+    }
+
+    fn receivers(&self) -> &Receivers {
+        &self.receivers
+    }
+}
+
+impl From<&Gate> for AnyStage {
+    fn from(gate: &Gate) -> Self {
+        Self::new(Arc::clone(&gate.core) as _)
     }
 }

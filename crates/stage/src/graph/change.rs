@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::node::ErasedNode;
 use super::{Graph, GraphError, InvalidStageCount, Node};
-use crate::drain::DrainReport;
+use crate::observe::DrainReport;
 use crate::observe::Phase;
 use crate::stage::{ReplaceError, Stage};
 

@@ -20,10 +20,10 @@ use tamarisk_control::{Classes, GlobalLaw};
 use tamarisk_laws::catalogue::Named;
 use tamarisk_laws::fair::InvalidStageCount;
 
+use crate::any_stage::AnyStage;
 use crate::builder::StageBuilder;
 use crate::core::spawn_governor;
-use crate::drain::DrainReport;
-use crate::observe::StageObservation;
+use crate::observe::{DrainReport, StageObservation};
 use crate::signal::{Signal, Signals};
 use crate::sink::{SharedGlobalLaw, Sink, TrySink};
 use crate::stage::UnstartedStage;
@@ -221,6 +221,7 @@ impl Graph {
             return Err(cycle);
         }
         receiver.show_edge(from.name(), &counters);
+        from.endpoint().core.receivers.add(Arc::downgrade(&to.endpoint()) as _);
         Ok(TrySink::counted(to.endpoint(), counters))
     }
 
@@ -273,6 +274,11 @@ impl Graph {
     /// The signals of the graph.
     pub fn signals(&self) -> &Signals {
         &self.signals
+    }
+
+    /// The stages that it has now, in the order in which they were declared.
+    pub fn stages(&self) -> Vec<AnyStage> {
+        self.topology.lock().nodes.iter().map(|node| node.any_stage()).collect()
     }
 
     /// All stages and edges.

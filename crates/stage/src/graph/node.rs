@@ -11,10 +11,11 @@ use parking_lot::Mutex;
 use tamarisk_control::{ClassId, PerSecond, Target, Timestamp};
 
 use super::GraphError;
+use crate::any_stage::AnyStage;
 use crate::builder::BuildError;
-use crate::drain::{self, DrainReport};
+use crate::drain;
 use crate::handler::{BlockingHandler, Handler};
-use crate::observe::StageObservation;
+use crate::observe::{DrainReport, StageObservation};
 use crate::sink::{EdgeCounters, Endpoint, SharedGlobalLaw, Sink, TrySink};
 use crate::stage::{Stage, UnstartedStage};
 
@@ -61,6 +62,7 @@ pub(super) trait ErasedNode: Send + Sync {
     fn has_handler(&self) -> bool;
     fn start(&self) -> Result<(), BuildError>;
     fn observe(&self) -> StageObservation;
+    fn any_stage(&self) -> AnyStage;
     /// Has a global law asked about events from outside of the graph.
     fn set_global_law(&self, global_law: &Arc<SharedGlobalLaw>);
     /// Shows an edge from the stage of this name.
@@ -233,6 +235,10 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
 
     fn observe(&self) -> StageObservation {
         self.endpoint.core.observe()
+    }
+
+    fn any_stage(&self) -> AnyStage {
+        AnyStage::new(Arc::clone(&self.endpoint) as _)
     }
 
     fn set_global_law(&self, global_law: &Arc<SharedGlobalLaw>) {

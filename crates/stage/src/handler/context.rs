@@ -108,7 +108,7 @@ impl Context {
     /// `event` with this event's class, deadline, flow and kind, to be sent on. The receiver counts
     /// it as sent by this stage.
     pub fn envelope<E>(&self, event: E) -> Envelope<E> {
-        Envelope::new(event, self.meta.entry()).sent_by(&self.worker.stage_name)
+        Envelope::new(event, self.meta.entry()).sent_by(&self.worker.origin)
     }
 
     /// While the guard lives the event is not terminated: for as long as

@@ -1,5 +1,6 @@
 //! What a stage shows: its accounts, times and laws at one instant.
 
+mod drain_report;
 mod histogram;
 mod ledger;
 mod observation;
@@ -8,6 +9,7 @@ mod recorder;
 mod senders;
 mod windows;
 
+pub use drain_report::DrainReport;
 pub use histogram::TimeHistogram;
 pub use ledger::{Accounts, Outcome};
 pub(crate) use ledger::{Ledger, WithoutPlace};

@@ -58,18 +58,19 @@ impl Senders {
         Self(RwLock::new(State { senders: Vec::new(), since: [now; 2] }))
     }
 
-    /// Counts what the stage of this name has sent without an edge.
-    pub(crate) fn count(&self, name: &Arc<str>, taken: usize, rejected: usize) {
+    /// Counts what the stage of this name has sent without an edge; `true` if it is the first.
+    pub(crate) fn count(&self, name: &Arc<str>, taken: usize, rejected: usize) -> bool {
         let add = |sender: &Sender| {
             sender.counters.taken(taken);
             sender.counters.rejected(rejected);
         };
         if self.0.read().counting(name).map(add).is_some() {
-            return;
+            return false;
         }
         let mut state = self.0.write();
         // Another thread may have been here before.
-        if state.counting(name).map(add).is_none() {
+        let is_new = state.counting(name).map(add).is_none();
+        if is_new {
             let is_full = state.senders.len() >= SENDERS_MAX;
             let sender = Sender::new(
                 if is_full { OTHERS.into() } else { name.clone() },
@@ -79,6 +80,7 @@ impl Senders {
             add(&sender);
             state.senders.push(sender);
         }
+        is_new
     }
 
     /// Shows an edge, which counts by itself, if it is not shown already.

@@ -2,17 +2,23 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use tamarisk_control::{ClassId, Concurrency, Decision, Rejection};
 
 use super::global_law::SharedGlobalLaw;
+use crate::any_stage::{Draining, Erased, Receivers};
 use crate::core::{Core, Payload};
+use crate::drain;
+use crate::observe::StageObservation;
 use crate::queue::EventMetadata;
+use crate::workers::WorkerRegistry;
 
-/// A stage's core, and the predicate that its holders may set.
+/// A stage's core and workers, and the predicate that its holders may set.
 pub(crate) struct Endpoint<E: Send + 'static> {
     pub(crate) core: Arc<Core<Payload<E>>>,
+    pub(crate) workers: Arc<WorkerRegistry>,
     pub(super) has_predicate: AtomicBool,
     pub(super) predicate: RwLock<Option<Predicate<E>>>,
     /// Asked about events from outside of the graph, if the graph has a law.
@@ -23,6 +29,7 @@ impl<E: Send + 'static> Endpoint<E> {
     pub(crate) fn new(core: Core<Payload<E>>) -> Self {
         Self {
             core: Arc::new(core),
+            workers: Arc::default(),
             has_predicate: AtomicBool::new(false),
             predicate: RwLock::new(None),
             global_law: OnceLock::new(),
@@ -56,6 +63,28 @@ impl<E: Send + 'static> Endpoint<E> {
             Decision::Admit => Ok(()),
             Decision::Reject(rejection) => Err(rejection),
         }
+    }
+}
+
+impl<E: Send + 'static> Erased for Endpoint<E> {
+    fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    fn is_closed(&self) -> bool {
+        self.core.lock().is_closed()
+    }
+
+    fn observe(&self) -> StageObservation {
+        self.core.observe()
+    }
+
+    fn drain(&self, timeout: Duration) -> Draining<'_> {
+        Box::pin(drain::drain(&self.core, timeout, || self.workers.stop_all()))
+    }
+
+    fn receivers(&self) -> &Receivers {
+        &self.core.receivers
     }
 }
 

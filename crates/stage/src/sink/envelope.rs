@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::entry::Entry;
+use crate::any_stage::Origin;
 use crate::call::{Caller, Reply};
 
 /// An event together with its [`Entry`].
@@ -11,7 +12,7 @@ pub struct Envelope<E> {
     pub(crate) event: E,
     pub(crate) entry: Entry,
     /// The stage whose handler sends it.
-    pub(crate) sender: Option<Arc<str>>,
+    pub(crate) sender: Option<Arc<Origin>>,
     /// The caller that waits for it, if one does.
     pub(crate) caller: Option<Caller>,
 }
@@ -58,8 +59,8 @@ impl<E> Envelope<E> {
         Self { caller, ..self }
     }
 
-    /// Counted as sent by the stage of this name.
-    pub(crate) fn sent_by(self, stage: &Arc<str>) -> Self {
+    /// Counted as sent by this stage.
+    pub(crate) fn sent_by(self, stage: &Arc<Origin>) -> Self {
         Self { sender: Some(Arc::clone(stage)), ..self }
     }
 

@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 
 use tamarisk_control::{Reason, Rejection, Timestamp};
 
+use crate::any_stage::Origin;
 use crate::call::{CallError, Cause, Reply, Request, with_cause};
 use crate::core::Payload;
 use crate::observe::Phase;
@@ -252,13 +253,17 @@ impl<E: Send + 'static> TrySink<E> {
     }
 
     /// Counts what crosses: on the edge if this is one, else by the stage that sent it.
-    fn count(&self, sender: Option<&Arc<str>>, taken: usize, rejected: usize) {
+    fn count(&self, sender: Option<&Arc<Origin>>, taken: usize, rejected: usize) {
         match (&self.edge, sender) {
             (Some(edge), _) => {
                 edge.taken(taken);
                 edge.rejected(rejected);
             }
-            (None, Some(sender)) => self.endpoint.core.senders.count(sender, taken, rejected),
+            (None, Some(sender)) => {
+                if self.endpoint.core.senders.count(&sender.name, taken, rejected) {
+                    sender.receivers.add(Arc::downgrade(&self.endpoint) as _);
+                }
+            }
             (None, None) => {}
         }
     }

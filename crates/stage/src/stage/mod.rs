@@ -8,15 +8,15 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamarisk_control::{AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Target};
 
+use crate::any_stage::{AnyStage, Erased};
 use crate::builder::{BuildError, PoolConfig, StageBuilder};
 use crate::call::{CallError, Request};
 use crate::core::{Core, Governed, Payload, spawn_governor};
-use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
-use crate::observe::StageObservation;
+use crate::observe::{DrainReport, StageObservation};
 use crate::sink::{Endpoint, Entry, Sink, TrySink};
 use crate::termination::EventId;
-use crate::workers::{Running, WorkerPool, watch};
+use crate::workers::{Running, WorkerPool, WorkerRegistry, watch};
 
 pub use crate::core::ReplaceError;
 use start::StageFrame;
@@ -54,8 +54,8 @@ impl<E: Send + 'static> Stage<E> {
         let stage = Self { parts: Arc::new(StageParts { frame, pool: Mutex::new(pool) }), sink };
         let governed: Weak<StageParts<E>> = Arc::downgrade(&stage.parts);
         spawn_governor(&runtime, governed, stage.parts.core().shortage());
-        let StageFrame { registry, endpoint, .. } = &stage.parts.frame;
-        runtime.spawn(watch(Arc::clone(registry), endpoint.core.clock.clone()));
+        let Endpoint { core, workers, .. } = &*stage.parts.frame.endpoint;
+        runtime.spawn(watch(Arc::clone(workers), core.clock.clone()));
         let pool = stage.parts.pool.lock();
         pool.install();
         // If not all can start, dropping the stage ends those that did.
@@ -177,8 +177,8 @@ impl<E: Send + 'static> Stage<E> {
         let new_pool = Arc::clone(&new.parts.pool.lock());
         let mut pool = self.parts.pool.lock();
         self.parts.core().check_replaceable(new.parts.core())?;
-        let StageFrame { endpoint, registry, .. } = &self.parts.frame;
-        let made = new_pool.for_stage(Arc::clone(&endpoint.core), Arc::clone(registry));
+        let Endpoint { core, workers, .. } = &*self.parts.frame.endpoint;
+        let made = new_pool.for_stage(Arc::clone(core), Arc::clone(workers));
         if let Err(error) = made.resize(new_pool.wanted()) {
             made.retire();
             return Err(ReplaceError::NoThread(error));
@@ -193,18 +193,18 @@ impl<E: Send + 'static> Stage<E> {
 
     /// The events that run now: for a watchdog that terminates those that run for too long.
     pub fn running(&self) -> Vec<Running> {
-        self.parts.frame.registry.running(self.parts.core().clock.now())
+        self.parts.workers().running(self.parts.core().clock.now())
     }
 
     /// Asks a running event to end; `false` if it has ended already.
     pub fn terminate(&self, event: EventId) -> bool {
-        self.parts.frame.registry.terminate(event)
+        self.parts.workers().terminate(event)
     }
 
     /// Admits nothing more and waits until nothing is inside. After `timeout`, what
     /// is queued is dropped and what runs is terminated; then the stage is closed.
     pub async fn drain(&self, timeout: Duration) -> DrainReport {
-        drain::drain(self.parts.core(), timeout, || self.parts.frame.registry.stop_all()).await
+        self.parts.frame.endpoint.drain(timeout).await
     }
 
     /// Destroys it at once: what is queued is discarded, what runs is asked to end.
@@ -218,9 +218,13 @@ impl<E: Send + 'static> StageParts<E> {
         &self.frame.endpoint.core
     }
 
+    fn workers(&self) -> &WorkerRegistry {
+        &self.frame.endpoint.workers
+    }
+
     fn close(&self) {
         self.core().close();
-        self.frame.registry.stop_all();
+        self.workers().stop_all();
     }
 
     /// Has `new` serve the stage, and returns what did, to be dropped when the lock is released.
@@ -318,5 +322,11 @@ impl<E: Send + 'static> Clone for Stage<E> {
 impl<E: Send + 'static> AsRef<Sink<E>> for Stage<E> {
     fn as_ref(&self) -> &Sink<E> {
         &self.sink
+    }
+}
+
+impl<E: Send + 'static> From<&Stage<E>> for AnyStage {
+    fn from(stage: &Stage<E>) -> Self {
+        Self::new(stage.endpoint())
     }
 }

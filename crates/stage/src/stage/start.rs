@@ -12,7 +12,7 @@ use crate::handler::{AnswerFn, BlockingHandler, Context, EventFn, Handler};
 use crate::panics::{contained, shown};
 use crate::processors::AwaitsTurn;
 use crate::sink::Endpoint;
-use crate::workers::{WorkerPool, WorkerRegistry};
+use crate::workers::WorkerPool;
 
 impl StageBuilder {
     /// A stage of tasks that answers each request with what `handle` returns.
@@ -209,7 +209,6 @@ pub(crate) struct UnstartedStage<E: Send + 'static> {
 /// A stage's queue, and what workers need besides that and a handler.
 pub(super) struct StageFrame<E: Send + 'static> {
     pub(super) endpoint: Arc<Endpoint<E>>,
-    pub(super) registry: Arc<WorkerRegistry>,
     pub(super) runtime: tokio::runtime::Handle,
 }
 
@@ -223,12 +222,12 @@ impl<E: Send + 'static> UnstartedStage<E> {
             return Err(BuildError::GateLaw { stage: config.name });
         }
         let core = Core::new(config, queue);
-        let (endpoint, registry) = (Arc::new(Endpoint::new(core)), Arc::default());
+        let endpoint = Arc::new(Endpoint::new(core));
         if let Some(processors) = &endpoint.core.processors {
             let core: Arc<dyn AwaitsTurn> = Arc::clone(&endpoint.core) as _;
             processors.attach(Arc::downgrade(&core));
         }
-        Ok(Self { frame: StageFrame { endpoint, registry, runtime }, pool })
+        Ok(Self { frame: StageFrame { endpoint, runtime }, pool })
     }
 
     pub(crate) fn endpoint(&self) -> &Arc<Endpoint<E>> {
@@ -278,8 +277,9 @@ impl<E: Send + 'static> StageFrame<E> {
         batch: u32,
         factory: impl Fn() -> Result<H, BoxError> + Send + Sync + 'static,
     ) -> Arc<WorkerPool<E>> {
-        let (core, registry) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.registry));
-        WorkerPool::of_tasks(core, registry, batch, self.runtime.clone(), factory)
+        let Endpoint { core, workers, .. } = &*self.endpoint;
+        let (core, workers) = (Arc::clone(core), Arc::clone(workers));
+        WorkerPool::of_tasks(core, workers, batch, self.runtime.clone(), factory)
     }
 
     pub(super) fn threads<H: BlockingHandler<E>>(
@@ -287,7 +287,8 @@ impl<E: Send + 'static> StageFrame<E> {
         batch: u32,
         factory: impl Fn() -> Result<H, BoxError> + Send + Sync + 'static,
     ) -> Arc<WorkerPool<E>> {
-        let (core, registry) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.registry));
-        WorkerPool::of_threads(core, registry, batch, self.runtime.clone(), factory)
+        let Endpoint { core, workers, .. } = &*self.endpoint;
+        let (core, workers) = (Arc::clone(core), Arc::clone(workers));
+        WorkerPool::of_threads(core, workers, batch, self.runtime.clone(), factory)
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tamarisk_control::{ClassId, Ratio, Timestamp};
 
 use super::overdue::{Attended, Schedule};
+use crate::any_stage::{Origin, Receivers};
 use crate::call::{BoxError, Caller, RunsCalls, share};
 use crate::clock::Clock;
 use crate::core::{Core, Payload};
@@ -21,7 +22,7 @@ pub(crate) struct Worker {
     pub(crate) slot: WorkerSlot,
     pub(crate) stage: Arc<dyn StageView>,
     /// A copy of the worker's own: workers on different cores do not share its count of references.
-    pub(crate) stage_name: Arc<str>,
+    pub(crate) origin: Arc<Origin>,
     /// When the running event is to end; [`Timestamp::MAX`] if at no set time.
     end: AtomicU64,
     entered: AtomicU64,
@@ -48,6 +49,7 @@ const NOT_BEGUN: u64 = u64::MAX - 1;
 /// What contexts need of their stage, whatever it carries.
 pub(crate) trait StageView: Send + Sync {
     fn name(&self) -> &str;
+    fn receivers(&self) -> Arc<Receivers>;
     fn observe(&self) -> StageObservation;
     fn clock(&self) -> &Clock;
     fn quality(&self, class: ClassId) -> Ratio;
@@ -73,7 +75,7 @@ impl Worker {
     pub(crate) fn new(id: u64, stage: Arc<dyn StageView>, schedule: Option<Arc<Schedule>>) -> Self {
         Self {
             id,
-            stage_name: stage.name().into(),
+            origin: Arc::new(Origin { name: stage.name().into(), receivers: stage.receivers() }),
             slot: WorkerSlot::new(),
             stage,
             end: AtomicU64::new(u64::MAX),
@@ -188,6 +190,10 @@ impl RunsCalls for Worker {
 impl<E: Send + 'static> StageView for Core<Payload<E>> {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn receivers(&self) -> Arc<Receivers> {
+        Arc::clone(&self.receivers)
     }
 
     fn observe(&self) -> StageObservation {

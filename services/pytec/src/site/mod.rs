@@ -17,7 +17,7 @@ use axum::Router;
 use axum::http::request::Parts;
 use parking_lot::{Mutex, RwLock};
 use tamarisk::axum::{Drained, Part};
-use tamarisk::{BuildError, ClassId, Graph, GraphError, StageObservation};
+use tamarisk::{AnyStage, BuildError, ClassId, Graph, GraphError};
 use tokio::time::MissedTickBehavior;
 
 use crate::compile::PageError;
@@ -338,8 +338,8 @@ async fn keep_current(site: Weak<SiteCore>) {
 }
 
 impl Part for Site {
-    fn observe(&self) -> Vec<StageObservation> {
-        Graph::observe(&self.0.graph).stages
+    fn stages(&self) -> Vec<AnyStage> {
+        self.0.graph.stages()
     }
 
     fn drain(&self, time: Duration) -> Drained<'_> {
