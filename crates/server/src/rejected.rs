@@ -17,7 +17,8 @@ pub struct Rejected {
     pub gave_way: u64,
     /// Connections over HTTP/2 that were closed because of too many frames that bring nothing further.
     pub flooded: u64,
-    /// Requests that were no proper HTTP, or asked for what we do not speak.
+    /// Requests that were no proper HTTP, or asked for what we do not speak; over HTTP/2 also
+    /// connections that were closed for that.
     pub malformed: u64,
     /// Requests whose request line, head or announced body was over its limit.
     pub too_large: u64,
@@ -55,6 +56,13 @@ impl Counts {
 
     pub(crate) fn flooded(&self) {
         self.flooded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts so many requests over HTTP/2 that the library has rejected.
+    pub(crate) fn malformed(&self, requests: u64) {
+        if requests > 0 {
+            self.malformed.fetch_add(requests, Ordering::Relaxed);
+        }
     }
 
     /// Counts a handshake by how it ends, or as failed if it is dropped before.

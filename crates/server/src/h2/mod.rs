@@ -6,6 +6,7 @@ pub(crate) mod header_blocks;
 mod hpack;
 mod running_stream;
 pub(crate) mod send_memory;
+mod sent_frames;
 pub(crate) mod stream;
 mod write_progress;
 

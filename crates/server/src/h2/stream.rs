@@ -11,17 +11,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::h1::wire::Wire;
 use crate::h2::header_blocks::HeaderGuard;
+use crate::h2::sent_frames::SentFrames;
 use crate::rejected::Counts;
 use crate::transport::outlet::Outlet;
 use crate::transport::stream::Paced;
 use crate::tunnel::Rejoined;
 
-/// A client's stream that tells whether the client takes what is written, and guards the header
-/// blocks that come.
+/// A client's stream that tells whether the client takes what is written, guards the header
+/// blocks that come, and counts requests that are rejected as malformed.
 pub(crate) struct H2Stream<T> {
     stream: Rejoined<Paced<T>>,
     unsent: Unsent,
     guard: HeaderGuard,
+    sent: SentFrames,
     rejected: Arc<Counts>,
     /// What the guard has put in place of what came.
     replaced: Bytes,
@@ -38,13 +40,13 @@ impl Unsent {
 }
 
 impl<T: AsyncRead + Outlet> H2Stream<T> {
-    /// Of a connection on which the preface has been seen. If the client sends too many frames that
-    /// bring nothing further, that is counted as `rejected`.
+    /// Of a connection on which the preface has been seen. In `rejected` it counts requests that are
+    /// malformed, and the connection if the client sends too many frames that bring nothing further.
     pub(crate) fn of(wire: Wire<T>, rejected: Arc<Counts>) -> Self {
         let (stream, read) = wire.into_parts();
         let (stream, unsent) = (Rejoined { read, stream }, Unsent::default());
-        let (guard, replaced) = (HeaderGuard::new(), Bytes::new());
-        Self { stream, unsent, guard, rejected, replaced }
+        let (guard, sent, replaced) = (HeaderGuard::new(), SentFrames::default(), Bytes::new());
+        Self { stream, unsent, guard, sent, rejected, replaced }
     }
 
     pub(crate) fn unsent(&self) -> Unsent {
@@ -53,9 +55,19 @@ impl<T: AsyncRead + Outlet> H2Stream<T> {
 }
 
 impl<T: Unpin> H2Stream<T> {
-    fn sent(&mut self, written: &Poll<io::Result<usize>>) {
-        if let Poll::Ready(Ok(bytes)) = written {
-            self.guard.budget().sent(*bytes);
+    /// Of these pieces so much was `written`.
+    fn sent<'a>(
+        &mut self,
+        written: &Poll<io::Result<usize>>,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) {
+        let Poll::Ready(Ok(bytes)) = *written else { return };
+        self.guard.budget().sent(bytes);
+        let mut left = bytes;
+        for piece in pieces {
+            let sent = &piece[..piece.len().min(left)];
+            left -= sent.len();
+            self.rejected.malformed(self.sent.follow(sent));
         }
     }
 
@@ -107,7 +119,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for H2Stream<T> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = self.noticed(|stream| stream.poll_write(cx, bytes));
-        self.sent(&written);
+        self.sent(&written, [bytes]);
         written
     }
 
@@ -117,7 +129,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for H2Stream<T> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = self.noticed(|stream| stream.poll_write_vectored(cx, slices));
-        self.sent(&written);
+        self.sent(&written, slices.iter().map(|slice| &**slice));
         written
     }
 

@@ -35,6 +35,7 @@ struct Reading {
     client: RawHttp2,
     read: mpsc::UnboundedReceiver<Read>,
     stream: u32,
+    server: Server,
     _drain: DrainTrigger,
 }
 
@@ -59,9 +60,11 @@ impl Reading {
             }))
         };
         let (trigger, drain) = DrainTrigger::new();
-        tokio::spawn(async move { Server::default().serve(listener, connect, drain).await });
+        let server = Server::default();
+        let serving = server.clone();
+        tokio::spawn(async move { serving.serve(listener, connect, drain).await });
         let client = RawHttp2::connect(address, 1 << 16).await;
-        Self { client, read, stream: 1, _drain: trigger }
+        Self { client, read, stream: 1, server, _drain: trigger }
     }
 
     /// Sends a request whose trailers are these frames; what its service read of them.
@@ -194,6 +197,7 @@ fn long_field(bytes: usize) -> Vec<u8> {
 #[tokio::test]
 async fn a_field_that_makes_a_head_malformed_does_so_wherever_its_frames_end() {
     let mut reading = Reading::start().await;
+    let mut rejected = 0;
     for malformed in [
         &b"\0\x11transfer-encoding\x07chunked"[..],
         b"\0\x0aconnection\x05close",
@@ -206,6 +210,7 @@ async fn a_field_that_makes_a_head_malformed_does_so_wherever_its_frames_end() {
             let frames = [(HEADERS, END_STREAM, first), (CONTINUATION, END_HEADERS, rest)];
             reading.send(&frames).await;
             assert_eq!(reading.reset().await.unwrap(), PROTOCOL_ERROR, "{frames:?}");
+            rejected += 1;
         }
         let padded = [b"\x02", HEAD_ALONE, malformed, &DIGEST[..5], b"\0\0"].concat();
         let frames = [
@@ -215,7 +220,9 @@ async fn a_field_that_makes_a_head_malformed_does_so_wherever_its_frames_end() {
         ];
         reading.send(&frames).await;
         assert_eq!(reading.reset().await.unwrap(), PROTOCOL_ERROR, "{frames:?}");
+        rejected += 1;
     }
+    assert_eq!(reading.server.rejected().malformed, rejected);
     assert!(reading.read.try_recv().is_err(), "none of them was served");
     reading.send(&[(HEADERS, END_STREAM, HEAD_ALONE), (CONTINUATION, END_HEADERS, DIGEST)]).await;
     assert_eq!(reading.reset().await, None);
@@ -236,6 +243,7 @@ async fn a_field_that_makes_a_head_of_more_than_one_full_frame_malformed_does_so
         reading.send(&[(CONTINUATION, END_HEADERS, third)]).await;
         let code = reading.client.closed().await;
         assert_eq!(code, Some(1), "cut at {length}");
+        assert_eq!(reading.server.rejected().malformed, 1);
         assert!(reading.read.try_recv().is_err(), "it was not served");
     }
 }
