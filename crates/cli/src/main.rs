@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use self::ending::Ending;
+use self::ending::{Ending, Errors};
 
 /// A request through the proxy allocates some dozen times: an allocator made for
 /// that saves several per cent of its cost (`bench`, `proxy`).
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
             // Whoever closed the pipe has seen enough.
             Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("error: {error:#}");
+                Errors::lines(&error).iter().for_each(|line| eprintln!("error: {line}"));
                 ExitCode::FAILURE
             }
         },

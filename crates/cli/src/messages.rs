@@ -1,12 +1,11 @@
 //! Messages (log output) of commands that serve on standard error, as text or JSON.
 
-use std::error::Error as _;
 use std::fmt::{self, Write};
 use std::io::{self, IsTerminal};
 use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
-use miette::Diagnostic;
+use miette::{Diagnostic, SourceCode};
 use tamarisk_observe::date::Rfc3339;
 use tamarisk_observe::panics;
 use tamarisk_settings::ConfigError;
@@ -22,7 +21,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt as layer};
 
-use crate::ending::Ending;
+use crate::ending::{Ending, Errors};
 
 /// Format and level of messages.
 #[derive(Debug, Args)]
@@ -71,12 +70,16 @@ impl MessageOptions {
 }
 
 impl MessageOptions {
-    /// Reports an invalid file: with the source line as text, in one line as JSON.
+    /// Reports an invalid file: each mistake with the source line as text, in one line as JSON.
     pub(crate) fn mistaken(&self, mistake: ConfigError) -> Ending {
         match self.message_format {
             Format::Human => Ending::mistaken(mistake),
             Format::Json => {
-                tracing::error!("{}", in_one_line(&mistake));
+                for each in std::iter::once(&mistake as &dyn Diagnostic)
+                    .chain(mistake.related().into_iter().flatten())
+                {
+                    tracing::error!("{}", in_one_line(each, mistake.source_code()));
+                }
                 Ending::Unsuccessful
             }
         }
@@ -86,7 +89,7 @@ impl MessageOptions {
     pub(crate) fn told(&self, ended: anyhow::Result<Ending>) -> anyhow::Result<Ending> {
         match ended {
             Err(error) if self.message_format == Format::Json && !error.is::<clap::Error>() => {
-                tracing::error!("{error:#}");
+                Errors::lines(&error).iter().for_each(|line| tracing::error!("{line}"));
                 Ok(Ending::Unsuccessful)
             }
             ended => ended,
@@ -96,10 +99,10 @@ impl MessageOptions {
 
 /// As in `protect.toml:3: unknown key "p9O": expected …; did you mean "p90"?`, or as in
 /// `cannot read protect.toml: No such file or directory`.
-fn in_one_line(mistake: &ConfigError) -> String {
+fn in_one_line(mistake: &dyn Diagnostic, text: Option<&dyn SourceCode>) -> String {
     let label = mistake.labels().and_then(|mut labels| labels.next());
     let place = label.as_ref().and_then(|label| {
-        let text = mistake.source_code()?.read_span(label.inner(), 0, 0).ok()?;
+        let text = text?.read_span(label.inner(), 0, 0).ok()?;
         Some(format!("{}:{}: ", text.name()?, text.line() + 1))
     });
     let expected = label.as_ref().and_then(|label| label.label());

@@ -20,13 +20,13 @@ mod recording;
 
 use self::recording::Recordings;
 use crate::arguments::{UpstreamUrl, misunderstood};
-use crate::ending::Ending;
+use crate::ending::{Ending, Errors};
 use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
 use crate::serving::announcement::Doing;
 use crate::serving::front_args::FrontArgs;
 use crate::serving::tls;
-use crate::serving::{self, RunningService, check_token, counted, warn_of_readable};
+use crate::serving::{self, RunningService, counted, warn_of_readable};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);
@@ -119,13 +119,11 @@ impl Protect {
             Err(mistake) => return Ok(self.messages.mistaken(mistake)),
         };
         warn_of_readable(options.front.status_token.as_ref());
-        if self.check {
-            check_token(options.front.status_token.as_ref())?;
-            let upstreams = counted(options.upstreams.len(), "upstream");
-            println!("Configuration valid: {upstreams}.");
-            return Ok(Ending::Done);
-        }
         let recordings = Recordings::begin(self.record.as_deref(), self.record_size, &mut options)?;
+        if self.check {
+            let upstreams = counted(options.upstreams.len(), "upstream");
+            return serving::check::<Running>(&options, &upstreams);
+        }
         let recording = async {
             recordings.announce();
             recordings.watch().await;
@@ -180,10 +178,16 @@ impl RunningService for Running {
     type ReloadError = Infallible;
 
     async fn start(options: Options, listeners: Option<Listeners>) -> anyhow::Result<Self> {
-        Ok(match listeners {
-            Some(listeners) => tamarisk_protect::start_on(listeners, options).await?,
-            None => tamarisk_protect::start(options).await?,
-        })
+        let started = match listeners {
+            Some(listeners) => tamarisk_protect::start_on(listeners, options).await,
+            None => tamarisk_protect::start(options).await,
+        };
+        started.map_err(|error| Errors::joined(error.reasons()))
+    }
+
+    async fn check(options: &Options) -> anyhow::Result<()> {
+        let checked = tamarisk_protect::check(options).await;
+        checked.map_err(|error| Errors::joined(error.reasons()))
     }
 
     fn front(&self) -> &RunningFront {

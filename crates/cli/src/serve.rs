@@ -10,7 +10,7 @@ use clap::Args;
 use tamarisk_control::{Target, parse_duration};
 use tamarisk_haboob::config::{self, ConfigError};
 use tamarisk_haboob::{
-    FolderOptions, Listeners, Listing, Options, Running, SiteOptions, start, start_on,
+    FolderOptions, Listeners, Listing, Options, Running, SiteOptions, check, start, start_on,
 };
 use tamarisk_observe::access_log::Log;
 use tamarisk_proxy::Upstream;
@@ -19,7 +19,7 @@ use tamarisk_settings::Document;
 use tamarisk_stage::StageObservation;
 
 use crate::arguments::misunderstood;
-use crate::ending::Ending;
+use crate::ending::{Ending, Errors};
 #[cfg(feature = "services")]
 use crate::mail;
 use crate::messages::MessageOptions;
@@ -27,7 +27,7 @@ use crate::serving::access_log::AccessLog;
 use crate::serving::announcement::Doing;
 use crate::serving::front_args::FrontArgs;
 use crate::serving::tls;
-use crate::serving::{self, RunningService, check_token, counted, warn_of_readable};
+use crate::serving::{self, RunningService, counted, warn_of_readable};
 use crate::size;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -141,8 +141,10 @@ impl Serve {
         };
         warn_of_readable(options.front.status_token.as_ref());
         if self.check {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            return runtime.block_on(check(options));
+            let hosts = &options.site.hosts;
+            let routes = hosts.iter().map(|host| host.routes.len()).sum();
+            let valid = format!("{}, {}", counted(hosts.len(), "host"), counted(routes, "route"));
+            return serving::check::<Running>(&options, &valid);
         }
         let start = (options.front.clone(), options);
         let (read, beside) = (|| self.options(), std::future::pending());
@@ -232,25 +234,21 @@ impl Serve {
     }
 }
 
-/// Opens what is to be served, and no port.
-async fn check(options: Options) -> anyhow::Result<Ending> {
-    check_token(options.front.status_token.as_ref())?;
-    let hosts = options.site.hosts.len();
-    let routes: usize = options.site.hosts.iter().map(|host| host.routes.len()).sum();
-    tamarisk_haboob::Site::open(options.site)?.close();
-    println!("Configuration valid: {}, {}.", counted(hosts, "host"), counted(routes, "route"));
-    Ok(Ending::Done)
-}
-
 impl RunningService for Running {
     type Options = Options;
     type ReloadError = anyhow::Error;
 
     async fn start(options: Options, listeners: Option<Listeners>) -> anyhow::Result<Self> {
-        Ok(match listeners {
-            Some(listeners) => start_on(listeners, options).await?,
-            None => start(options).await?,
-        })
+        let started = match listeners {
+            Some(listeners) => start_on(listeners, options).await,
+            None => start(options).await,
+        };
+        started.map_err(|error| Errors::joined(error.reasons()))
+    }
+
+    async fn check(options: &Options) -> anyhow::Result<()> {
+        let checked = check(options).await;
+        checked.map_err(|error| Errors::joined(error.reasons()))
     }
 
     fn front(&self) -> &RunningFront {

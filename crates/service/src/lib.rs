@@ -10,7 +10,9 @@ mod reloaded;
 pub mod settings;
 mod upstream;
 
-pub use front::{Front, FrontError, FrontOptions, RunningFront};
+pub use front::{
+    Front, FrontError, FrontOptions, PreparedFront, RunningFront, SameAddress, ensure_apart,
+};
 pub use overflow::OverflowOptions;
 pub use reloaded::Reloaded;
 pub use upstream::{LeadsBack, OverflowsIntoItself, UnknownHost, UpstreamOptions};

@@ -10,6 +10,7 @@ use tamarisk_laws::ResourceBounds;
 use tamarisk_laws::catalogue::{Laws, admission};
 use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering, Upstream};
+use tamarisk_settings::{Mistakes, Several};
 use tamarisk_stage::{BuildError, Discipline, StageBuilder};
 use tamarisk_trace::Recorder;
 use tokio::task::JoinSet;
@@ -156,28 +157,37 @@ impl UpstreamOptions {
         }
     }
 
-    /// Does so for all `upstreams` at once.
-    ///
-    /// # Errors
-    /// [`UnknownHost`] for the first that is known to have no address.
-    pub async fn resolve_all(
-        upstreams: impl IntoIterator<Item = &Self>,
-    ) -> Result<(), UnknownHost> {
+    /// Does so for all `upstreams` at once: those that have no address at present.
+    pub async fn resolve_all(upstreams: impl IntoIterator<Item = &Self>) -> Vec<UnknownHost> {
         let mut lookups = JoinSet::new();
+        for (place, upstream) in upstreams.into_iter().enumerate() {
+            let lookup = upstream.resolve();
+            lookups.spawn(async move { (place, lookup.await) });
+        }
+        let mut found = lookups.join_all().await;
+        found.sort_by_key(|(place, _)| *place);
+        found.into_iter().filter_map(|(_, found)| found.err()).collect()
+    }
+
+    /// Notes which of `upstreams` have no address, and which, or whose overflow, are where this process
+    /// listens.
+    pub async fn reach_all<'u, E>(
+        upstreams: impl IntoIterator<Item = &'u Self> + Clone,
+        listening: &[SocketAddr],
+        mistakes: &mut Mistakes<E>,
+    ) where
+        E: Several + From<UnknownHost> + From<LeadsBack>,
+    {
+        Self::resolve_all(upstreams.clone()).await.into_iter().for_each(|it| mistakes.add(it));
         for upstream in upstreams {
-            lookups.spawn(upstream.resolve());
+            for listen in listening {
+                mistakes.note(upstream.leads_elsewhere(*listen).await);
+            }
         }
-        while let Some(found) = lookups.join_next().await {
-            found.expect("a look-up does not panic")?;
-        }
-        Ok(())
     }
 
     /// Whether neither it nor its overflow is where this process listens.
-    ///
-    /// # Errors
-    /// [`LeadsBack`].
-    pub async fn leads_elsewhere(&self, listen: SocketAddr) -> Result<(), LeadsBack> {
+    async fn leads_elsewhere(&self, listen: SocketAddr) -> Result<(), LeadsBack> {
         let overflow = self.overflow.as_ref().map(|overflow| &overflow.origin);
         for origin in std::iter::once(&self.origin).chain(overflow) {
             if origin.is_at(listen).await {
@@ -332,16 +342,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_hosts_are_looked_up_and_one_without_an_address_is_named() {
+    async fn all_hosts_are_looked_up_and_those_without_an_address_are_named() {
         let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
         let upstream = |name: &str, url: &str| {
             UpstreamOptions::new(name, url.parse().unwrap(), classes.clone())
         };
         let known = upstream("known", "http://127.0.0.1:3000");
-        assert!(UpstreamOptions::resolve_all(&[known.clone(), known.clone()]).await.is_ok());
+        assert!(UpstreamOptions::resolve_all(&[known.clone(), known.clone()]).await.is_empty());
         let unknown = upstream("unknown", "http://no-such-host.invalid:80");
-        let error = UpstreamOptions::resolve_all(&[known, unknown]).await.unwrap_err();
-        assert_eq!((&*error.name, &*error.host), ("unknown", "no-such-host.invalid"));
+        let other = upstream("other", "http://no-other-host.invalid:80");
+        let found = UpstreamOptions::resolve_all(&[unknown, known, other]).await;
+        let found: Vec<_> = found.iter().map(|error| (&*error.name, &*error.host)).collect();
+        let expected = [("unknown", "no-such-host.invalid"), ("other", "no-other-host.invalid")];
+        assert_eq!(found, expected);
     }
 
     #[test]

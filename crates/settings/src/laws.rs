@@ -19,6 +19,7 @@ use tamarisk_laws::catalogue::{
 };
 use toml::de::DeValue;
 
+use crate::mistakes::Mistakes;
 use crate::section::{Fault, Section, Value, wrong_type};
 use crate::table::{Form, Key, LawKind, key};
 use crate::values::{float, not_one_of, number, one_of, text};
@@ -108,19 +109,29 @@ fn choices<L: ?Sized>(entries: &'static [Entry<L>]) -> Vec<LawChoice> {
 /// A [`Fault`] at a law that there is not, or that cannot have such constants.
 pub fn read<'a>(value: impl Fn(&str) -> Option<&'a Value<'a>>) -> Result<Laws, Fault> {
     let dropping = value("dropping");
-    let laws = Laws {
-        admission: value("admission")
-            .map(|value| law(value, "admission", ADMISSION))
-            .transpose()?,
-        dropping: dropping.map(dropper).transpose()?,
-        workers: value("workers").map(workers).transpose()?,
-        batching: value("batching").map(|value| law(value, "batching", BATCHING)).transpose()?,
-        quality: value("quality").map(|value| law(value, "quality", QUALITY)).transpose()?,
-        termination: value("termination")
-            .map(|value| law(value, "termination", TERMINATION))
-            .transpose()?,
-        coordination: value("coordination").map(coordination).transpose()?.unwrap_or_default(),
-    };
+    let mut mistakes = Mistakes::default();
+    let admission = value("admission").map(|value| law(value, "admission", ADMISSION)).transpose();
+    let admission = mistakes.note(admission);
+    let dropper = mistakes.note(dropping.map(self::dropper).transpose());
+    let workers = mistakes.note(value("workers").map(workers).transpose());
+    let batching = value("batching").map(|value| law(value, "batching", BATCHING)).transpose();
+    let batching = mistakes.note(batching);
+    let quality = value("quality").map(|value| law(value, "quality", QUALITY)).transpose();
+    let quality = mistakes.note(quality);
+    let termination = value("termination").map(|value| law(value, "termination", TERMINATION));
+    let termination = mistakes.note(termination.transpose());
+    let coordination = mistakes.note(value("coordination").map(coordination).transpose());
+    let laws = mistakes.done(|| {
+        Some(Laws {
+            admission: admission?,
+            dropping: dropper?,
+            workers: workers?,
+            batching: batching?,
+            quality: quality?,
+            termination: termination?,
+            coordination: coordination?.unwrap_or_default(),
+        })
+    })?;
     if let (Some(at), Some(dropper)) = (dropping, &laws.dropping)
         && laws.admission.as_ref().is_some_and(|law| law.name() == dropper.name())
     {

@@ -3,7 +3,7 @@
 //! A reader walks the [`Section`]s of a document, each declared as a [`Table`](table::Table), and
 //! takes what it knows with the readers of [`values`]; what is wrong becomes a [`Fault`] with its place, what was
 //! expected there and, for a misspelt name, the one that was probably meant. An
-//! unknown key is a mistake. [`load`] and [`parse`] make a [`ConfigError`] of it,
+//! unknown key is a mistake. [`Mistakes`] collects several. [`load`] and [`parse`] make a [`ConfigError`] of it,
 //! which a [`miette::Report`] shows with the line of the file.
 //!
 //! # Examples
@@ -30,6 +30,7 @@
 mod error;
 pub mod laws;
 mod mask;
+mod mistakes;
 mod percentile;
 mod section;
 pub mod table;
@@ -43,6 +44,7 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 pub use error::{ConfigError, Invalid};
+pub use mistakes::{Mistakes, Several, all};
 pub use section::{Fault, Section, Value, nearest, wrong_type};
 
 /// A whole file.

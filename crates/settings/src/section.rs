@@ -6,6 +6,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::Document;
+use crate::mistakes::{Mistakes, Several};
 use crate::table::{Form, Key, Table};
 
 /// A mistake in the text.
@@ -19,6 +20,8 @@ pub struct Fault {
     pub expected: String,
     /// What to do, if that is not obvious.
     pub help: Option<String>,
+    /// Other mistakes that were found with it.
+    others: Vec<Self>,
 }
 
 impl Fault {
@@ -28,7 +31,13 @@ impl Fault {
         message: impl Into<String>,
         expected: impl Into<String>,
     ) -> Self {
-        Self { span, message: message.into(), expected: expected.into(), help: None }
+        Self {
+            span,
+            message: message.into(),
+            expected: expected.into(),
+            help: None,
+            others: Vec::new(),
+        }
     }
 
     /// With what to do about it.
@@ -38,9 +47,26 @@ impl Fault {
         self
     }
 
+    /// It and all others that were found with it, in the order of the text.
+    pub(crate) fn all(mut self) -> Vec<Self> {
+        let others = std::mem::take(&mut self.others);
+        let mut all = vec![self];
+        all.extend(others.into_iter().flat_map(Self::all));
+        all.sort_by_key(|fault| fault.span.start);
+        all
+    }
+
     pub(crate) fn of_syntax(error: &toml::de::Error) -> Self {
         let span = error.span().unwrap_or(0..0);
         Self::new(span, "invalid TOML", error.message())
+    }
+}
+
+impl Several for Fault {
+    fn several(mut mistakes: Vec<Self>) -> Self {
+        let mut first = mistakes.remove(0);
+        first.others.append(&mut mistakes);
+        first
     }
 }
 
@@ -87,7 +113,8 @@ impl<'a> Section<'a> {
     /// # Errors
     /// A [`Fault`] at the key.
     pub fn new(value: &'a Value<'a>, declared: &'static Table) -> Result<Self, Fault> {
-        Self::known(table(value)?, value.span(), Keys::Declared(declared))
+        let (section, mistakes) = Self::collecting(value, declared)?;
+        mistakes.done(|| Some(section))
     }
 
     /// A whole file, unless it has a key that is not `declared`.
@@ -95,27 +122,45 @@ impl<'a> Section<'a> {
     /// # Errors
     /// A [`Fault`] at the key.
     pub fn of(document: &'a Document<'a>, declared: &'static Table) -> Result<Self, Fault> {
+        let (section, mistakes) = Self::of_collecting(document, declared);
+        mistakes.done(|| Some(section))
+    }
+
+    /// The table `value`, and a list for its mistakes; keys that are not `declared` are in it.
+    ///
+    /// # Errors
+    /// A [`Fault`] if it is no table.
+    pub fn collecting(
+        value: &'a Value<'a>,
+        declared: &'static Table,
+    ) -> Result<(Self, Mistakes), Fault> {
+        Ok(Self::known(table(value)?, value.span(), Keys::Declared(declared)))
+    }
+
+    /// A whole file, and a list for its mistakes; keys that are not `declared` are in it.
+    pub fn of_collecting(document: &'a Document<'a>, declared: &'static Table) -> (Self, Mistakes) {
         Self::known(document.get_ref(), 0..0, Keys::Declared(declared))
     }
 
     /// The table of a law, whose constants the catalogue declares.
     pub(crate) fn of_law(value: &'a Value<'a>, names: Vec<&'static str>) -> Result<Self, Fault> {
-        Self::known(table(value)?, value.span(), Keys::Names(names))
+        let (section, mistakes) = Self::known(table(value)?, value.span(), Keys::Names(names));
+        mistakes.done(|| Some(section))
     }
 
-    fn known(table: &'a DeTable<'a>, span: Range<usize>, keys: Keys) -> Result<Self, Fault> {
+    fn known(table: &'a DeTable<'a>, span: Range<usize>, keys: Keys) -> (Self, Mistakes) {
+        let mut mistakes = Mistakes::default();
         for (key, value) in in_order(table) {
             if !keys.contains(key.get_ref()) {
-                return Err(unknown_key(key, &keys.names()));
-            }
-            if let Keys::Declared(table) = keys
+                mistakes.add(unknown_key(key, &keys.names()));
+            } else if let Keys::Declared(table) = keys
                 && let Some(Key { form: Form::Never { message, expected }, .. }) =
                     table.key(key.get_ref())
             {
-                return Err(Fault::new(value.span(), *message, *expected));
+                mistakes.add(Fault::new(value.span(), *message, *expected));
             }
         }
-        Ok(Self { table, span, keys })
+        (Self { table, span, keys }, mistakes)
     }
 
     /// Where the section begins.
@@ -167,6 +212,12 @@ impl<'a> Section<'a> {
             )
         };
         self.read(key, read)?.ok_or_else(missing)
+    }
+
+    /// The names of the things in the table `key`, whatever is said of them; none if there is no such table.
+    pub fn names(&self, key: &str) -> Vec<&'a str> {
+        let table = self.value(key).and_then(|value| value.get_ref().as_table());
+        table.into_iter().flat_map(in_order).map(|(name, _)| &**name.get_ref()).collect()
     }
 
     /// Its keys and values in the order of the text.

@@ -9,6 +9,7 @@ use tamarisk_control::{Priority, Ratio, Weight, parse_duration};
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
+use crate::mistakes::all;
 use crate::section::{Fault, Value, nearest, wrong_type};
 
 /// A string.
@@ -22,7 +23,7 @@ pub fn list<'a, T>(
     read: impl Fn(&'a Value<'a>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
     match value.get_ref() {
-        DeValue::Array(items) => items.iter().map(read).collect(),
+        DeValue::Array(items) => all(items.iter().map(read)),
         _ => Err(wrong_type(value, "a list")),
     }
 }

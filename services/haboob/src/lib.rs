@@ -56,7 +56,7 @@ pub use connection::{Answering, Connection};
 pub use core_site::CoreSite;
 pub use disk::folder::Listing;
 pub use disk::path::{HiddenFiles, InvalidPath, SitePath};
-pub use serve::{Options, Running, StartError, start, start_on};
+pub use serve::{Options, Running, StartError, check, start, start_on};
 pub use site::host::HostName;
 pub use site::options::{
     Action, FolderOptions, HostOptions, ProxyOptions, RouteOptions, SiteOptions,

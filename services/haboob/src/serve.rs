@@ -6,9 +6,10 @@ use std::time::Duration;
 use tamarisk_observe::status::Board;
 use tamarisk_server::Listeners;
 use tamarisk_service::{
-    Front, FrontError, FrontOptions, LeadsBack, Reloaded, RunningFront, UnknownHost,
+    Front, FrontError, FrontOptions, LeadsBack, PreparedFront, Reloaded, RunningFront, UnknownHost,
     UpstreamOptions,
 };
+use tamarisk_settings::{Mistakes, Several};
 use tamarisk_stage::StageObservation;
 
 use crate::site::options::SiteOptions;
@@ -72,6 +73,25 @@ pub enum StartError {
     /// The site cannot be served.
     #[error(transparent)]
     Site(#[from] SiteError),
+    /// Several of these.
+    #[error("{}, and {} more", .0[0], .0.len() - 1)]
+    Several(Vec<Self>),
+}
+
+impl Several for StartError {
+    fn several(reasons: Vec<Self>) -> Self {
+        Self::Several(reasons)
+    }
+}
+
+impl StartError {
+    /// Each reason by itself.
+    pub fn reasons(self) -> Vec<Self> {
+        match self {
+            Self::Several(reasons) => reasons,
+            reason => vec![reason],
+        }
+    }
 }
 
 /// A site that is being served.
@@ -88,7 +108,8 @@ pub struct Running {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start(options: Options) -> Result<Running, StartError> {
-    begin(Front::bind(&options.front)?, options).await
+    let prepared = Prepared::new(&options, None).await?;
+    prepared.serve(PreparedFront::bind, options)
 }
 
 /// The same on `listeners` that there are already, whatever the options say of an address.
@@ -96,22 +117,53 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running, StartError> {
-    begin(Front::inherit(listeners, &options.front)?, options).await
+    let prepared = Prepared::new(&options, Some(listeners.local_addr())).await?;
+    prepared.serve(|front| front.inherit(listeners), options)
 }
 
-async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
-    UpstreamOptions::resolve_all(options.site.services()).await?;
-    for service in options.site.services() {
-        service.leads_elsewhere(front.local_addr()).await?;
+/// Whether [`start`] would start with these options, as far as can be known without listening: another process
+/// may serve with them. Files that are written are made if they are not there.
+///
+/// # Errors
+/// [`StartError`], with all reasons that are found.
+pub async fn check(options: &Options) -> Result<(), StartError> {
+    let prepared = Prepared::new(options, None).await?;
+    prepared.site.close();
+    Ok(())
+}
+
+/// All that serves, before anything listens.
+struct Prepared {
+    front: PreparedFront,
+    site: Site,
+}
+
+impl Prepared {
+    /// What `options` say, for clients who come by sockets that were `inherited`, if any were.
+    async fn new(options: &Options, inherited: Option<SocketAddr>) -> Result<Self, StartError> {
+        let mut mistakes = Mistakes::<StartError>::default();
+        let front = PreparedFront::new(&options.front, inherited, &mut mistakes);
+        let listening = options.front.listening(inherited);
+        let services: Vec<_> = options.site.services().collect();
+        UpstreamOptions::reach_all(services, &listening, &mut mistakes).await;
+        let site = mistakes.note(Site::open(options.site_behind(&options.front)));
+        mistakes.done(|| Some(Self { front: front?, site: site? }))
     }
-    let site = Site::open(options.site_behind(&options.front))?;
-    let (shown, served) = (site.clone(), site.clone());
-    let show = move |board| show(board, &shown);
-    let front = front.serve(show, async move |server, listener, drain| {
-        let site = served.on_core();
-        server.serve(listener, |client| site.connect(client), drain).await
-    })?;
-    Ok(Running { options, site, front })
+
+    fn serve(
+        self,
+        listen: impl FnOnce(PreparedFront) -> Result<Front, FrontError>,
+        options: Options,
+    ) -> Result<Running, StartError> {
+        let Self { front, site } = self;
+        let (shown, served) = (site.clone(), site.clone());
+        let show = move |board| show(board, &shown);
+        let front = listen(front)?.serve(show, async move |server, listener, drain| {
+            let site = served.on_core();
+            server.serve(listener, |client| site.connect(client), drain).await
+        })?;
+        Ok(Running { options, site, front })
+    }
 }
 
 /// What is shown of a site, whatever its stages are at the time.
@@ -155,7 +207,7 @@ impl Running {
             now.options.services().any(|known| known.origin == service.origin)
         };
         let new = options.site.services().filter(|service| !is_known(service));
-        UpstreamOptions::resolve_all(new).await
+        UpstreamOptions::resolve_all(new).await.into_iter().next().map_or(Ok(()), Err)
     }
 
     /// Takes over what can change on the way: the [site](Site::reload) and certificates. Everything

@@ -45,4 +45,4 @@ mod reload;
 mod running;
 
 pub use options::Options;
-pub use running::{Running, StartError, start, start_on};
+pub use running::{Running, StartError, check, start, start_on};

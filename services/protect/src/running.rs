@@ -8,7 +8,10 @@ use tamarisk_observe::access_log::{Log, LogError};
 use tamarisk_observe::status::{Board, Rejections};
 use tamarisk_proxy::{Bounds, Budget, Instance, Proxy, Site, Upstream};
 use tamarisk_server::{Capacity, Listeners};
-use tamarisk_service::{Front, FrontError, LeadsBack, RunningFront, UnknownHost, UpstreamOptions};
+use tamarisk_service::{
+    Front, FrontError, LeadsBack, PreparedFront, RunningFront, UnknownHost, UpstreamOptions,
+};
+use tamarisk_settings::{Mistakes, Several};
 use tamarisk_stage::{BuildError, Gate, StageObservation};
 
 use crate::options::Options;
@@ -35,6 +38,25 @@ pub enum StartError {
     /// A stage could not be made of its options.
     #[error(transparent)]
     Gate(#[from] BuildError),
+    /// Several of these.
+    #[error("{}, and {} more", .0[0], .0.len() - 1)]
+    Several(Vec<Self>),
+}
+
+impl Several for StartError {
+    fn several(reasons: Vec<Self>) -> Self {
+        Self::Several(reasons)
+    }
+}
+
+impl StartError {
+    /// Each reason by itself.
+    pub fn reasons(self) -> Vec<Self> {
+        match self {
+            Self::Several(reasons) => reasons,
+            reason => vec![reason],
+        }
+    }
 }
 
 /// Protection that is running.
@@ -52,7 +74,8 @@ pub struct Running {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start(options: Options) -> Result<Running, StartError> {
-    begin(Front::bind(&options.front)?, options).await
+    let prepared = Prepared::new(&options, None).await?;
+    prepared.serve(PreparedFront::bind, options)
 }
 
 /// The same on `listeners` that a process has passed on which this one takes over from, whatever
@@ -61,44 +84,84 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running, StartError> {
-    begin(Front::inherit(listeners, &options.front)?, options).await
+    let prepared = Prepared::new(&options, Some(listeners.local_addr())).await?;
+    prepared.serve(|front| front.inherit(listeners), options)
 }
 
-async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
-    UpstreamOptions::resolve_all(&options.upstreams).await?;
-    for upstream in &options.upstreams {
-        upstream.leads_elsewhere(front.local_addr()).await?;
+/// Whether [`start`] would start with these options, as far as can be known without listening: another process
+/// may serve with them. Files that are written are made if they are not there.
+///
+/// # Errors
+/// [`StartError`], with all reasons that are found.
+pub async fn check(options: &Options) -> Result<(), StartError> {
+    Prepared::new(options, None).await.map(Prepared::end)
+}
+
+/// All that serves, before anything listens.
+struct Prepared {
+    front: PreparedFront,
+    upstreams: Vec<Arc<Upstream>>,
+    log: Option<Log>,
+}
+
+impl Prepared {
+    /// What `options` say, for clients who come by sockets that were `inherited`, if any were.
+    async fn new(options: &Options, inherited: Option<SocketAddr>) -> Result<Self, StartError> {
+        let mut mistakes = Mistakes::<StartError>::default();
+        let front = PreparedFront::new(&options.front, inherited, &mut mistakes);
+        let listening = options.front.listening(inherited);
+        UpstreamOptions::reach_all(&options.upstreams, &listening, &mut mistakes).await;
+        let upstreams = options.upstreams.iter().filter_map(|each| mistakes.note(each.start()));
+        let upstreams = upstreams.collect();
+        let log = mistakes.note(options.log.as_ref().map(Log::start).transpose());
+        mistakes.done(|| Some(Self { front: front?, upstreams, log: log? }))
     }
-    let upstreams =
-        options.upstreams.iter().map(UpstreamOptions::start).collect::<Result<Vec<_>, _>>()?;
-    let log = options.log.as_ref().map(Log::start).transpose()?;
-    let rejections = Rejections::default();
-    let site = Site {
-        routes: options.routes.clone(),
-        upstreams: upstreams.clone(),
-        trusted: options.trusted.clone(),
-        scheme: options.front.scheme(),
-        instance: Instance::default(),
-        budget: Budget::new(Bounds::of(
-            options.front.server.limits_of_clients(),
-            Capacity::of_process(),
-        )),
-        error_pages: options.error_pages.clone(),
-        rejections: rejections.clone(),
-        log: log.clone(),
-    };
-    let show = {
-        let (upstreams, log) = (upstreams.clone(), log.clone());
-        move |board: Board| {
-            let board = log.iter().fold(board.rejections(&rejections), Board::log);
-            gates(&upstreams).iter().fold(board, Board::gate)
-        }
-    };
-    let front = front.serve(show, async move |server, listener, drain| {
-        let proxy = Proxy::start(&site);
-        server.serve(listener, |peer| proxy.connect(peer), drain).await
-    })?;
-    Ok(Running { log, options, upstreams, front })
+
+    fn serve(
+        self,
+        listen: impl FnOnce(PreparedFront) -> Result<Front, FrontError>,
+        options: Options,
+    ) -> Result<Running, StartError> {
+        let Self { front, upstreams, log } = self;
+        let front = listen(front)?;
+        let rejections = Rejections::default();
+        let site = Site {
+            routes: options.routes.clone(),
+            upstreams: upstreams.clone(),
+            trusted: options.trusted.clone(),
+            scheme: options.front.scheme(),
+            instance: Instance::default(),
+            budget: Budget::new(Bounds::of(
+                options.front.server.limits_of_clients(),
+                Capacity::of_process(),
+            )),
+            error_pages: options.error_pages.clone(),
+            rejections: rejections.clone(),
+            log: log.clone(),
+        };
+        let show = {
+            let (upstreams, log) = (upstreams.clone(), log.clone());
+            move |board: Board| {
+                let board = log.iter().fold(board.rejections(&rejections), Board::log);
+                gates(&upstreams).iter().fold(board, Board::gate)
+            }
+        };
+        let front = front.serve(show, async move |server, listener, drain| {
+            let proxy = Proxy::start(&site);
+            server.serve(listener, |peer| proxy.connect(peer), drain).await
+        })?;
+        Ok(Running { log, options, upstreams, front })
+    }
+
+    fn end(self) {
+        close(&gates(&self.upstreams), self.log.as_ref());
+    }
+}
+
+/// Admits nothing more, and writes the last lines of the log.
+fn close(gates: &[Gate], log: Option<&Log>) {
+    gates.iter().for_each(Gate::close);
+    log.into_iter().for_each(|log| log.close(LOG_PATIENCE));
 }
 
 /// The gates of upstreams, and of the overflows that they have now.
@@ -156,10 +219,7 @@ impl Running {
     /// connections were still busy then. The status is shown until the very end.
     pub async fn shutdown(mut self, timeout: Duration) -> usize {
         let cut = self.front.drain(timeout).await;
-        for gate in self.gates() {
-            gate.close();
-        }
-        self.log.iter().for_each(|log| log.close(LOG_PATIENCE));
+        close(&self.gates(), self.log.as_ref());
         cut
     }
 }

@@ -74,26 +74,48 @@ pub(crate) fn parse(name: &str, text: &str, folder: &Path) -> Result<MailSetting
 }
 
 fn settings(document: &Document<'_>, folder: &Path) -> Result<MailSettings, Fault> {
-    let whole = Section::of(document, &FILE)?;
-    let mail = whole.require("mail", "{}", |value| Section::new(value, &MAIL))?;
-    Ok(MailSettings {
-        listen: whole.read("listen", address)?.unwrap_or(LISTEN),
-        status: whole.read("status", address)?,
-        place: place(&mail, folder)?,
-        p90: targets(&mail)?,
-        page_size: mail.read("page_size", page_size)?.unwrap_or(PAGE_SIZE),
-        behind_tls: mail.read("behind_tls", yes)?.unwrap_or(false),
-        trusted_proxy: mail
-            .read("trusted_proxies", |value| list(value, network))?
-            .unwrap_or_default(),
-        class_header: mail.read("class_header", text)?.map(ToOwned::to_owned),
-        law: Some(laws::read(|key| (key == ADMISSION.name).then(|| mail.value(key)).flatten())?),
-        no_degradation: !mail.read("degradation", yes)?.unwrap_or(true),
-        single_stage: mail.read("single_stage", yes)?.unwrap_or(false),
-        python: mail
-            .read("python", |value| program(value, folder))?
-            .unwrap_or_else(|| PYTHON.into()),
-        digest_page: mail.read("digest_page", |value| file(value, "digest.pytec", folder))?,
+    let (whole, mut mistakes) = Section::of_collecting(document, &FILE);
+    let listen = mistakes.note(whole.read("listen", address));
+    let status = mistakes.note(whole.read("status", address));
+    let mail = whole.require("mail", "{}", |value| webmail(value, folder));
+    let mail = mistakes.note(mail);
+    mistakes
+        .done(|| Some(MailSettings { listen: listen?.unwrap_or(LISTEN), status: status?, ..mail? }))
+}
+
+/// The table `mail`, whose paths are relative to `folder`.
+fn webmail(value: &Value<'_>, folder: &Path) -> Result<MailSettings, Fault> {
+    let (mail, mut mistakes) = Section::collecting(value, &MAIL)?;
+    let place = mistakes.note(place(&mail, folder));
+    let p90 = mistakes.note(targets(&mail));
+    let page_size = mistakes.note(mail.read("page_size", page_size));
+    let behind_tls = mistakes.note(mail.read("behind_tls", yes));
+    let networks = |value| list(value, network);
+    let trusted_proxy = mistakes.note(mail.read("trusted_proxies", networks));
+    let class_header = mistakes.note(mail.read("class_header", text));
+    let admission = |key: &str| (key == ADMISSION.name).then(|| mail.value(key)).flatten();
+    let law = mistakes.note(laws::read(admission));
+    let degradation = mistakes.note(mail.read("degradation", yes));
+    let single_stage = mistakes.note(mail.read("single_stage", yes));
+    let python = mistakes.note(mail.read("python", |value| program(value, folder)));
+    let page = |value| file(value, "digest.pytec", folder);
+    let digest_page = mistakes.note(mail.read("digest_page", page));
+    mistakes.done(|| {
+        Some(MailSettings {
+            listen: LISTEN,
+            status: None,
+            place: place?,
+            p90: p90?,
+            page_size: page_size?.unwrap_or(PAGE_SIZE),
+            behind_tls: behind_tls?.unwrap_or(false),
+            trusted_proxy: trusted_proxy?.unwrap_or_default(),
+            class_header: class_header?.map(ToOwned::to_owned),
+            law: Some(law?),
+            no_degradation: !degradation?.unwrap_or(true),
+            single_stage: single_stage?.unwrap_or(false),
+            python: python?.unwrap_or_else(|| PYTHON.into()),
+            digest_page: digest_page?,
+        })
     })
 }
 

@@ -9,6 +9,7 @@ use clap::Args;
 use tamarisk::axum::Service;
 use tamarisk_arashi::Arashi;
 use tamarisk_arashi::store::Database;
+use tamarisk_service::{SameAddress, ensure_apart};
 use tokio::net::TcpListener;
 
 use super::first_start::{self, OWNER};
@@ -43,6 +44,7 @@ pub(crate) fn serve(settings: &MailSettings) -> anyhow::Result<Ending> {
 }
 
 async fn serve_until_the_end(settings: &MailSettings) -> anyhow::Result<Ending> {
+    check_addresses(settings)?;
     let database = settings.place.database()?;
     let listener = listen(settings.listen).await?;
     let status = match settings.status {
@@ -69,10 +71,16 @@ async fn serve_until_the_end(settings: &MailSettings) -> anyhow::Result<Ending> 
 
 /// Opens what is to be served, and neither a port nor the database.
 pub(crate) fn check(settings: &MailSettings) -> anyhow::Result<Ending> {
+    check_addresses(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { open(settings, settings.place.stated_database()?) })?;
     writeln!(io::stdout(), "Configuration valid: webmail.")?;
     Ok(Ending::Done)
+}
+
+/// That the status page has an address of its own.
+fn check_addresses(settings: &MailSettings) -> Result<(), SameAddress> {
+    settings.status.map_or(Ok(()), |status| ensure_apart(settings.listen, status))
 }
 
 fn open(settings: &MailSettings, database: Database) -> anyhow::Result<Arashi> {

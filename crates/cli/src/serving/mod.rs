@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 use tamarisk_observe::access_log::Log;
-use tamarisk_observe::status::{InvalidToken, TokenSource};
+use tamarisk_observe::status::TokenSource;
 use tamarisk_proxy::Upstream;
 use tamarisk_server::{Capacity, Listeners};
 use tamarisk_service::{FrontOptions, Reloaded, RunningFront};
@@ -43,6 +43,9 @@ pub(crate) trait RunningService: Sized {
     /// Why other options cannot be taken over.
     type ReloadError: Into<anyhow::Error>;
 
+    /// Whether it would start, as far as can be known without listening.
+    async fn check(options: &Self::Options) -> anyhow::Result<()>;
+
     /// Starts it, on `listeners` if another process has passed some on.
     async fn start(options: Self::Options, listeners: Option<Listeners>) -> anyhow::Result<Self>;
 
@@ -62,6 +65,20 @@ pub(crate) trait RunningService: Sized {
     async fn reload(&mut self, options: &Self::Options) -> Result<Reloaded, Self::ReloadError>;
 
     async fn shutdown(self, timeout: Duration) -> usize;
+}
+
+/// Checks whether a service would start with these options, and says that they are `valid`.
+pub(crate) fn check<S: RunningService>(
+    options: &S::Options,
+    valid: &str,
+) -> anyhow::Result<Ending> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let checked = runtime.block_on(S::check(options));
+    // A host may still be looked up, which would be waited for.
+    runtime.shutdown_background();
+    checked?;
+    println!("Configuration valid: {valid}.");
+    Ok(Ending::Done)
 }
 
 /// Runs a service until somebody asks it to end, then lets requests under way finish for as long as `args` say.
@@ -246,11 +263,6 @@ pub(crate) fn warn_of_readable(token: Option<&TokenSource>) {
         let file = file.display();
         tracing::warn!("Other users can read the token in {file}: run `chmod 600 {file}`.");
     }
-}
-
-/// That the token is one, as it has to be at the start.
-pub(crate) fn check_token(token: Option<&TokenSource>) -> Result<(), InvalidToken> {
-    token.map(TokenSource::read).transpose().map(drop)
 }
 
 /// A number of things, such as `1 route` and `2 routes`.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
 mod certificates;
+mod check;
 #[cfg(all(feature = "png", feature = "services"))]
 mod command_line;
 mod conformance;

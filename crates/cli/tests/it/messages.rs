@@ -374,13 +374,16 @@ fn an_error_at_the_start_is_json_too_and_names_what_it_is_about() {
 }
 
 #[test]
-fn a_mistake_in_the_file_is_json_too_and_says_the_line_and_the_cure() {
+fn each_mistake_in_the_file_is_json_too_and_says_the_line_and_the_cure() {
     let file = std::env::temp_dir().join(format!("tamarisk-json-{}.toml", std::process::id()));
     std::fs::write(&file, "listen = \"127.0.0.1:0\"\np9O = \"1s\"\n").unwrap();
     let said = said_as_json(&["--config", file.to_str().unwrap()]);
     std::fs::remove_file(&file).unwrap();
-    let [error] = &said[..] else { panic!("{said:?}") };
-    let message = error["message"].as_str().unwrap();
+    let [missing, unknown] = &said[..] else { panic!("{said:?}") };
+    let message = missing["message"].as_str().unwrap();
+    let place = format!("{}:1: \"upstreams\" is missing: needs ", file.display());
+    assert!(message.starts_with(&place), "{message}");
+    let message = unknown["message"].as_str().unwrap();
     let place = format!("{}:2: unknown key \"p9O\": expected one of: ", file.display());
     assert!(message.starts_with(&place), "{message}");
     assert!(message.ends_with("; did you mean \"p90\"?"), "{message}");

@@ -63,7 +63,7 @@ fn a_second_process_on_the_same_address_is_an_error() {
 #[test]
 fn clients_and_status_need_different_addresses() {
     let address = format!("127.0.0.1:{}", free_port());
-    let expected = format!("cannot listen on {address}");
+    let expected = format!("the status port ({address}) is where clients are served ({address})");
     rejected(&["protect", UPSTREAM, "--listen", &address, "--status", &address], &expected);
     let folder = std::env::temp_dir();
     let folder = folder.to_str().unwrap();

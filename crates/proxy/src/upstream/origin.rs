@@ -109,14 +109,17 @@ impl Origin {
     /// Whether a connection to it would reach a listener at `listen` on this machine, as far as is
     /// known at present.
     pub async fn is_at(&self, listen: SocketAddr) -> bool {
+        if self.port != listen.port() {
+            return false;
+        }
         let Ok(found) = look_up(&self.host, self.port).await else { return false };
-        let (own, port) = (listen.ip().to_canonical(), listen.port());
+        let own = listen.ip().to_canonical();
         found.iter().any(|address| {
             let ip = address.ip().to_canonical();
             // The unspecified address stands for all of this machine, which alone a socket takes.
             let is_among = || own.is_ipv6() || ip.is_ipv4();
             let is_own = || UdpSocket::bind((ip, 0)).is_ok();
-            self.port == port && (ip == own || (own.is_unspecified() && is_among() && is_own()))
+            ip == own || (own.is_unspecified() && is_among() && is_own())
         })
     }
 

@@ -1,12 +1,14 @@
 //! The front of a service, from its start to its end: listening sockets, cores, TLS, the status
 //! port. A service brings what happens to a request.
 //!
-//! [`Front::bind`] or [`Front::inherit`] takes the sockets, so that whatever can fail does so
-//! before anything serves; [`Front::serve`] starts the cores; [`RunningFront`] takes other
+//! [`PreparedFront`] has all that can fail without sockets, and is all that a check of the options makes;
+//! [its `bind`](PreparedFront::bind) or [`inherit`](PreparedFront::inherit) takes the sockets, so that whatever
+//! can fail does so before anything serves; [`Front::serve`] starts the cores; [`RunningFront`] takes other
 //! certificates, passes its sockets on to another process, drains and ends.
 
 mod error;
 mod options;
+mod prepared;
 mod status_port;
 
 use std::net::{SocketAddr, TcpListener as Socket};
@@ -20,8 +22,9 @@ use tamarisk_stage::StageObservation;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-pub use error::FrontError;
+pub use error::{FrontError, SameAddress};
 pub use options::FrontOptions;
+pub use prepared::{PreparedFront, ensure_apart};
 
 use self::status_port::{ShownStatus, StatusPort};
 
@@ -29,6 +32,11 @@ use self::status_port::{ShownStatus, StatusPort};
 pub struct Front {
     listeners: Listeners,
     status: StatusPort,
+    parts: FrontParts,
+}
+
+/// What serves connections, whatever sockets they come by.
+struct FrontParts {
     server: Server,
     handshakes: Option<Handshakes>,
 }
@@ -45,32 +53,15 @@ pub struct RunningFront {
     status: ShownStatus,
 }
 
-impl Front {
-    /// Listens where `options` say.
-    ///
-    /// # Errors
-    /// [`FrontError`].
-    pub fn bind(options: &FrontOptions) -> Result<Self, FrontError> {
-        let listeners = Listeners::bind(options.listen, options.cores)?;
-        Self::of(listeners, options)
-    }
-
-    /// Listens on `listeners` that another process has passed on, whatever the options say of an
-    /// address.
-    ///
-    /// # Errors
-    /// [`FrontError`].
-    pub fn inherit(listeners: Listeners, options: &FrontOptions) -> Result<Self, FrontError> {
-        Self::of(listeners, options)
-    }
-
-    fn of(listeners: Listeners, options: &FrontOptions) -> Result<Self, FrontError> {
-        let status = StatusPort::bind(options)?;
+impl FrontParts {
+    fn new(options: &FrontOptions) -> Result<Self, FrontError> {
         let handshakes = options.handshakes()?;
         let server = handshakes.iter().cloned().fold(options.server.clone(), Server::tls);
-        Ok(Self { listeners, status, server, handshakes })
+        Ok(Self { server, handshakes })
     }
+}
 
+impl Front {
     /// Where clients will be served.
     pub fn local_addr(&self) -> SocketAddr {
         self.listeners.local_addr()
@@ -90,7 +81,7 @@ impl Front {
     where
         F: AsyncFnOnce(Server, TcpListener, Drain) -> usize + Clone + Send + 'static,
     {
-        let Self { listeners, status, server, handshakes } = self;
+        let Self { listeners, status, parts: FrontParts { server, handshakes } } = self;
         let local_addr = listeners.local_addr();
         let kept = listeners.to_pass_on().map_err(ListenError::Inherited)?.into();
         let (trigger, drain) = DrainTrigger::new();

@@ -56,6 +56,14 @@ impl FrontOptions {
         }
     }
 
+    /// Where this process listens, for clients who come by sockets that were `inherited`, if any
+    /// were.
+    pub fn listening(&self, inherited: Option<SocketAddr>) -> Vec<SocketAddr> {
+        let listen = inherited.unwrap_or(self.listen);
+        let status = self.status.filter(|status| *status != listen);
+        std::iter::once(listen).chain(status).collect()
+    }
+
     /// How clients come here.
     pub fn scheme(&self) -> Scheme {
         if self.tls.is_some() { Scheme::Https } else { Scheme::Http }

@@ -10,18 +10,24 @@ use tamarisk_observe::profile::ProfileLog;
 use tamarisk_observe::status::{self, Board, InvalidToken, Token, TokenSource};
 use tamarisk_server::tls::Handshakes;
 use tamarisk_server::{Drain, DrainTrigger, ListenError, Listeners, Server};
+use tamarisk_settings::{Mistakes, Several};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::error::FrontError;
 use super::options::FrontOptions;
 
-/// A port that is bound and a file that is open, if there are to be any; nothing is shown yet.
-pub(super) struct StatusPort {
-    listening: Option<(SocketAddr, TcpListener)>,
+/// A file that is open and a token that is read, if there are to be any.
+pub(super) struct Status {
     token: Option<Arc<HeldToken>>,
     hosts: Vec<String>,
     profile: Option<ProfileLog>,
+}
+
+/// The same, and a port that is bound, if there is to be one; nothing is shown yet.
+pub(super) struct StatusPort {
+    listening: Option<(SocketAddr, TcpListener)>,
+    status: Status,
 }
 
 /// The status, shown for as long as this is there.
@@ -43,20 +49,32 @@ struct HeldToken {
     token: Mutex<Token>,
 }
 
-impl StatusPort {
-    /// Where `options` say, if they do. The token is read in any case.
-    pub(super) fn bind(options: &FrontOptions) -> Result<Self, FrontError> {
-        let token = options.status_token.as_ref().map(HeldToken::read).transpose()?.map(Arc::new);
+impl Status {
+    /// What `options` say, with a port or without one. What cannot be read or written is noted.
+    pub(super) fn open<E: Several + From<FrontError>>(
+        options: &FrontOptions,
+        mistakes: &mut Mistakes<E>,
+    ) -> Option<Self> {
+        let token = options.status_token.as_ref().map(HeldToken::read).transpose();
+        let token = mistakes.note(token.map_err(FrontError::from));
+        let profile = options.profile.clone().map(ProfileLog::open).transpose();
+        let profile = mistakes.note(profile.map_err(FrontError::from));
+        let hosts = options.status_hosts.clone();
+        Some(Self { token: token?.map(Arc::new), hosts, profile: profile? })
+    }
+
+    /// Listens where `options` say, if they do.
+    pub(super) fn bind(self, options: &FrontOptions) -> Result<StatusPort, ListenError> {
         let bound = |address| {
             let listener = Listeners::bind_here(address, options.status_beside)?;
             let failed = |source| ListenError::Address { address, source };
             Ok::<_, ListenError>((listener.local_addr().map_err(failed)?, listener))
         };
-        let listening = options.status.map(bound).transpose()?;
-        let profile = options.profile.clone().map(ProfileLog::open).transpose()?;
-        Ok(Self { listening, token, hosts: options.status_hosts.clone(), profile })
+        Ok(StatusPort { listening: options.status.map(bound).transpose()?, status: self })
     }
+}
 
+impl StatusPort {
     /// Shows what is in front of the service, and what `show` adds to that.
     ///
     /// # Errors
@@ -68,7 +86,7 @@ impl StatusPort {
         drain: &Drain,
         show: impl Fn(Board) -> Board + Send + Sync + 'static,
     ) -> Result<ShownStatus, FrontError> {
-        let Self { listening, token, hosts, profile } = self;
+        let Self { listening, status: Status { token, hosts, profile } } = self;
         let (server, handshakes, drain) = (server.clone(), handshakes.cloned(), drain.clone());
         let started = Instant::now();
         let (shown_log, held_token) = (profile.clone(), token.clone());

@@ -7,7 +7,7 @@ use tamarisk_control::{Priority, Target, Weight};
 use tamarisk_proxy::classify::Condition;
 use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::target;
-use tamarisk_settings::{Fault, Section, Value};
+use tamarisk_settings::{Fault, Mistakes, Section, Value, all};
 
 use super::values;
 
@@ -84,16 +84,47 @@ fn implies(condition: &Condition, other: &Condition) -> bool {
     }
 }
 
+/// The classes of `file`, as far as they are noted to be without mistakes; if one has some, the names of all, so
+/// that what names them is read meanwhile.
+pub fn classes_noted(file: &Section<'_>, mistakes: &mut Mistakes) -> Vec<ClassDefinition> {
+    let by_name = |name: &str| ClassDefinition {
+        name: name.to_owned(),
+        span: 0..0,
+        any: [].into(),
+        priority: MIDDLE,
+        weight: None,
+        target: None,
+    };
+    match mistakes.note(file.read("classes", classes)) {
+        Some(classes) => classes.unwrap_or_default(),
+        None => file.names("classes").into_iter().map(by_name).collect(),
+    }
+}
+
 /// The tables `[classes.…]`.
 ///
 /// # Errors
 /// A [`Fault`] at what cannot be.
-pub fn classes(value: &Value<'_>) -> Result<Vec<ClassDefinition>, Fault> {
-    let classes = Section::tables(value)?.into_iter().map(|(key, value)| {
-        let section = Section::new(value, &CLASS)?;
-        let name = values::key_name(key)?;
-        let any = section.read("any", |value| values::list(value, condition))?.unwrap_or_default();
-        if any.is_empty() != (name == DEFAULT) {
+pub(super) fn classes(value: &Value<'_>) -> Result<Vec<ClassDefinition>, Fault> {
+    all(Section::tables(value)?.into_iter().map(|(key, value)| {
+        let (section, mut mistakes) = Section::collecting(value, &CLASS)?;
+        let name = mistakes.note(values::key_name(key));
+        let any = mistakes.note(section.read("any", |value| values::list(value, condition)));
+        let priority = mistakes.note(section.read("priority", values::priority));
+        let weight = mistakes.note(section.read("weight", values::weight));
+        let target = mistakes.note(target::of(&section));
+        let definition = mistakes.done(|| {
+            Some(ClassDefinition {
+                name: name?,
+                span: key.span(),
+                any: any?.unwrap_or_default().into(),
+                priority: priority?.unwrap_or(MIDDLE),
+                weight: weight?,
+                target: target?,
+            })
+        })?;
+        let any = &definition.any;
+        if any.is_empty() != (definition.name == DEFAULT) {
             let (message, expected) = if any.is_empty() {
                 ("this class matches no request", "needs `any = [{ header = \"…\" }]`")
             } else {
@@ -104,16 +135,8 @@ pub fn classes(value: &Value<'_>) -> Result<Vec<ClassDefinition>, Fault> {
             };
             return Err(Fault::new(key.span(), message, expected));
         }
-        Ok(ClassDefinition {
-            name,
-            span: key.span(),
-            any: any.into(),
-            priority: section.read("priority", values::priority)?.unwrap_or(MIDDLE),
-            weight: section.read("weight", values::weight)?,
-            target: target::of(&section)?,
-        })
-    });
-    classes.collect()
+        Ok(definition)
+    }))
 }
 
 fn condition(value: &Value<'_>) -> Result<Condition, Fault> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use http::StatusCode;
 use tamarisk_http_gate::{ErrorPageError, ErrorPages};
-use tamarisk_settings::{Fault, Section, Value};
+use tamarisk_settings::{Fault, Section, Value, all};
 
 use super::tls::Disk;
 use super::values::file;
@@ -14,7 +14,7 @@ use super::values::file;
 /// # Errors
 /// A [`Fault`] at a key that is none.
 pub fn statuses<'v>(value: &'v Value<'v>) -> Result<Vec<(StatusCode, &'v Value<'v>)>, Fault> {
-    let entries = Section::tables(value)?.into_iter().map(|(key, value)| {
+    all(Section::tables(value)?.into_iter().map(|(key, value)| {
         let name: &str = key.get_ref();
         let status = name.parse().ok().and_then(|status| StatusCode::from_u16(status).ok());
         let is_error = |status: &StatusCode| (400..600).contains(&status.as_u16());
@@ -23,24 +23,24 @@ pub fn statuses<'v>(value: &'v Value<'v>) -> Result<Vec<(StatusCode, &'v Value<'
             Fault::new(key.span(), message, "expected a status from 400 to 599, such as 503")
         })?;
         Ok((status, value))
-    });
-    entries.collect()
+    }))
 }
 
 /// The table `errors`, whose files are relative to `folder`.
 pub fn error_pages(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<ErrorPages, Fault> {
     let pages = ErrorPages::default();
-    for (status, value) in statuses(value)? {
+    all(statuses(value)?.into_iter().map(|(status, value)| {
         let path = file(value, "503.html", folder)?;
-        if disk == Disk::Asked {
-            pages.read(status, &path).map_err(|error| match &error {
-                ErrorPageError::Unreadable { source, .. } => {
-                    Fault::new(value.span(), format!("{error}: {source}"), "expected a text file")
-                        .help("a path is relative to the folder of this file")
-                }
-                _ => Fault::new(value.span(), error.to_string(), "in this page"),
-            })?;
+        if disk == Disk::Unasked {
+            return Ok(());
         }
-    }
+        pages.read(status, &path).map_err(|error| match &error {
+            ErrorPageError::Unreadable { source, .. } => {
+                Fault::new(value.span(), format!("{error}: {source}"), "expected a text file")
+                    .help("a path is relative to the folder of this file")
+            }
+            _ => Fault::new(value.span(), error.to_string(), "in this page"),
+        })
+    }))?;
     Ok(pages)
 }

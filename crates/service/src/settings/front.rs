@@ -4,13 +4,13 @@ use std::path::Path;
 
 use tamarisk_settings::table::{Form, Key, key};
 use tamarisk_settings::values::{count, list};
-use tamarisk_settings::{Fault, Section};
+use tamarisk_settings::{Fault, Mistakes, Section};
 
 use super::profile::{PROFILE_KEY, profile};
 use super::tls::{Disk, TLS, tls};
 use super::token::{self, TOKEN};
 use super::values;
-use crate::FrontOptions;
+use crate::front::{FrontOptions, ensure_apart};
 
 /// Where a service is served.
 #[rustfmt::skip]
@@ -30,16 +30,32 @@ pub static FRONT_KEYS: [Key; 7] = [
 /// # Errors
 /// A [`Fault`] at what cannot be.
 pub fn front(file: &Section<'_>, folder: &Path, disk: Disk) -> Result<FrontOptions, Fault> {
-    let listen = file.require("listen", "\"127.0.0.1:8080\"", values::address)?;
-    let mut front = FrontOptions::new(listen);
-    front.status = file.read("status", values::address)?;
-    front.status_token = file.read("status_token", |value| token::source(value, folder))?;
+    let mut mistakes = Mistakes::default();
+    let listen = file.require("listen", "\"127.0.0.1:8080\"", values::address);
+    let listen = mistakes.note(listen);
+    let status = mistakes.note(file.read("status", |value| {
+        let status = values::address(value)?;
+        let apart = listen.map_or(Ok(()), |listen| ensure_apart(listen, status));
+        apart.map_err(|error| {
+            Fault::new(value.span(), error.to_string(), "the same address as `listen`")
+        })?;
+        Ok(status)
+    }));
+    let token = |value| token::source(value, folder);
+    let status_token = mistakes.note(file.read("status_token", token));
     let hosts = |value| list(value, values::host_name);
-    front.status_hosts = file.read("status_hosts", hosts)?.unwrap_or_default();
-    front.profile = file.read("profile", |value| profile(value, folder))?;
-    if let Some(cores) = file.read("cores", count)? {
-        front.cores = cores;
-    }
-    front.tls = file.read("tls", |value| tls(value, folder, disk))?.flatten();
-    Ok(front)
+    let status_hosts = mistakes.note(file.read("status_hosts", hosts));
+    let profile = mistakes.note(file.read("profile", |value| profile(value, folder, disk)));
+    let cores = mistakes.note(file.read("cores", count));
+    let tls = mistakes.note(file.read("tls", |value| tls(value, folder, disk)));
+    mistakes.done(|| {
+        let mut front = FrontOptions::new(listen?);
+        front.status = status?;
+        front.status_token = status_token?;
+        front.status_hosts = status_hosts?.unwrap_or_default();
+        front.profile = profile?;
+        front.cores = cores?.unwrap_or(front.cores);
+        front.tls = tls?.flatten();
+        Some(front)
+    })
 }

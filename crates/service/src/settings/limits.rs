@@ -41,30 +41,42 @@ const RATE: (RangeInclusive<u64>, &str) = (1..=1 << 30, "a size from 1B to 1GiB"
 /// # Errors
 /// A [`Fault`] at what cannot be.
 pub fn limits(value: &Value<'_>) -> Result<Server, Fault> {
-    let section = Section::new(value, &LIMITS)?;
+    let (section, mut mistakes) = Section::collecting(value, &LIMITS)?;
+    let head_size = |value| size_within(value, &HEAD);
+    let request_line = mistakes.note(section.read("request_line", head_size)).flatten();
+    let head = mistakes.note(section.read("head", head_size)).flatten();
+    let body = mistakes.note(section.read("body", values::size)).flatten();
+    let head_time = mistakes.note(section.read("head_time", values::duration)).flatten();
+    let stall_time = mistakes.note(section.read("stall_time", values::duration)).flatten();
+    let rate = |value| size_within(value, &RATE);
+    let rate_min = mistakes.note(section.read("rate_min", rate)).flatten();
+    let idle_time = mistakes.note(section.read("idle_time", values::duration)).flatten();
+    let connections = mistakes.note(section.read("connections", values::count)).flatten();
+    mistakes.done(|| Some(()))?;
+
     let mut limits = Limits::default();
-    if let Some(bytes) = section.read("request_line", |value| size_within(value, &HEAD))? {
+    if let Some(bytes) = request_line {
         limits = limits.request_line(bytes as usize);
     }
-    if let Some(bytes) = section.read("head", |value| size_within(value, &HEAD))? {
+    if let Some(bytes) = head {
         limits = limits.head(bytes as usize);
     }
-    limits = limits.body(section.read("body", values::size)?);
-    if let Some(time) = section.read("head_time", values::duration)? {
+    limits = limits.body(body);
+    if let Some(time) = head_time {
         limits = limits.head_time(time);
     }
-    if let Some(time) = section.read("stall_time", values::duration)? {
+    if let Some(time) = stall_time {
         limits = limits.stall_time(time);
     }
-    if let Some(bytes) = section.read("rate_min", |value| size_within(value, &RATE))? {
+    if let Some(bytes) = rate_min {
         let bytes = u32::try_from(bytes).ok().and_then(NonZeroU32::new);
         limits = limits.rate_min(bytes.expect("a rate is from 1 to 2^30"));
     }
     let mut server = Server::default().limits(limits);
-    if let Some(time) = section.read("idle_time", values::duration)? {
+    if let Some(time) = idle_time {
         server = server.idle_time(time);
     }
-    if let Some(count) = section.read("connections", values::count)? {
+    if let Some(count) = connections {
         server = server.connections_max(count.get());
     }
     Ok(server)

@@ -7,7 +7,8 @@ use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::values::{one_of, parsed};
 use tamarisk_settings::{Fault, Section, Value};
 
-use super::values::file_at;
+use super::tls::Disk;
+use super::values::{file_at, written_at};
 
 static LOG: Table = Table {
     heading: "[log]",
@@ -31,17 +32,22 @@ pub const LOG_KEY: Key = key("log", Form::Table(&LOG), "access log");
 ///
 /// # Errors
 /// A [`Fault`] at what cannot be.
-pub fn log(value: &Value<'_>, folder: &Path) -> Result<LogOptions, Fault> {
-    let section = Section::new(value, &LOG)?;
+pub fn log(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<LogOptions, Fault> {
+    let (section, mut mistakes) = Section::collecting(value, &LOG)?;
     let target = |text: &str| match text {
         "-" => Some(LogTarget::Stdout),
         text => file_at(text, folder).map(LogTarget::File),
     };
     let expected = "a file such as \"access.log\", or \"-\" for standard output";
-    Ok(LogOptions {
-        to: section.require("file", "\"access.log\"", |value| parsed(value, expected, target))?,
-        format: section.read("format", format)?.unwrap_or_default(),
-    })
+    let to = mistakes.note(section.require("file", "\"access.log\"", |value| {
+        let to = parsed(value, expected, target)?;
+        if let LogTarget::File(file) = &to {
+            written_at(value, file, disk)?;
+        }
+        Ok(to)
+    }));
+    let format = mistakes.note(section.read("format", format));
+    mistakes.done(|| Some(LogOptions { to: to?, format: format?.unwrap_or_default() }))
 }
 
 fn format(value: &Value<'_>) -> Result<LogFormat, Fault> {

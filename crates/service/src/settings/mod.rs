@@ -19,7 +19,7 @@ mod token;
 mod upstreams;
 mod values;
 
-pub use classes::{CLASSES, ClassDefinition, classes};
+pub use classes::{CLASSES, ClassDefinition, classes_noted};
 pub use errors::{error_pages, statuses};
 pub use forwarding::{FORWARDING_KEYS, forwarding};
 pub use front::{FRONT_KEYS, front};

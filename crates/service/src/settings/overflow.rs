@@ -30,17 +30,22 @@ pub(super) fn overflow(value: &Value<'_>) -> Result<OverflowOptions, Fault> {
     if value.get_ref().as_str().is_some() {
         return values::origin(value).map(OverflowOptions::new);
     }
-    let section = Section::new(value, &OVERFLOW_TABLE)?;
-    let url = section.require("url", "\"http://127.0.0.1:3001\"", values::origin)?;
-    let default = OverflowOptions::new(url);
-    Ok(OverflowOptions {
-        host_header: section.read("host", values::host_header)?.unwrap_or_default(),
-        limit: section.read("limit", limit)?.unwrap_or(default.limit),
-        connect_time: section
-            .read("connect_time", values::duration)?
-            .unwrap_or(default.connect_time),
-        answer_time: section.read("answer_time", values::duration)?.unwrap_or(default.answer_time),
-        ..default
+    let (section, mut mistakes) = Section::collecting(value, &OVERFLOW_TABLE)?;
+    let url = section.require("url", "\"http://127.0.0.1:3001\"", values::origin);
+    let url = mistakes.note(url);
+    let host_header = mistakes.note(section.read("host", values::host_header));
+    let limit = mistakes.note(section.read("limit", limit));
+    let connect_time = mistakes.note(section.read("connect_time", values::duration));
+    let answer_time = mistakes.note(section.read("answer_time", values::duration));
+    mistakes.done(|| {
+        let default = OverflowOptions::new(url?);
+        Some(OverflowOptions {
+            host_header: host_header?.unwrap_or_default(),
+            limit: limit?.unwrap_or(default.limit),
+            connect_time: connect_time?.unwrap_or(default.connect_time),
+            answer_time: answer_time?.unwrap_or(default.answer_time),
+            ..default
+        })
     })
 }
 

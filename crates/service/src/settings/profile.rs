@@ -7,7 +7,8 @@ use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::values::duration;
 use tamarisk_settings::{Fault, Section, Value};
 
-use super::values::file;
+use super::tls::Disk;
+use super::values::{file, written_at};
 
 static PROFILE: Table = Table {
     heading: "[profile]",
@@ -27,10 +28,22 @@ pub(super) const PROFILE_KEY: Key =
 ///
 /// # Errors
 /// A [`Fault`] at what cannot be.
-pub(super) fn profile(value: &Value<'_>, folder: &Path) -> Result<ProfileOptions, Fault> {
-    let section = Section::new(value, &PROFILE)?;
-    let read = |value| file(value, "profile.jsonl", folder);
-    let mut options = ProfileOptions::new(section.require("file", "\"profile.jsonl\"", read)?);
-    options.interval = section.read("interval", duration)?.unwrap_or(options.interval);
-    Ok(options)
+pub(super) fn profile(
+    value: &Value<'_>,
+    folder: &Path,
+    disk: Disk,
+) -> Result<ProfileOptions, Fault> {
+    let (section, mut mistakes) = Section::collecting(value, &PROFILE)?;
+    let read = |value| {
+        let file = file(value, "profile.jsonl", folder)?;
+        written_at(value, &file, disk)?;
+        Ok(file)
+    };
+    let file = mistakes.note(section.require("file", "\"profile.jsonl\"", read));
+    let interval = mistakes.note(section.read("interval", duration));
+    mistakes.done(|| {
+        let mut options = ProfileOptions::new(file?);
+        options.interval = interval?.unwrap_or(options.interval);
+        Some(options)
+    })
 }

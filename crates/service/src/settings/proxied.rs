@@ -5,11 +5,11 @@ use std::ops::Range;
 use tamarisk_control::Target;
 use tamarisk_proxy::classify::{PathPrefix, Route};
 use tamarisk_settings::table::Key;
-use tamarisk_settings::{Fault, Section, target};
+use tamarisk_settings::{Fault, Mistakes, Section, target};
 
 use super::classes::ClassDefinition;
 use super::laws::LAWS;
-use super::routes::{ROUTED, RouteDefinition, class_named, join};
+use super::routes::{ROUTED, RouteDefinition, classes_named, join};
 use super::upstreams::{SERVICE, Upstream};
 use super::values;
 use crate::UpstreamOptions;
@@ -41,20 +41,23 @@ impl Proxied<'_> {
     pub fn read(self, section: &Section<'_>) -> Result<(UpstreamOptions, Route), Fault> {
         let Self { name, path, url, span, classes, target } = self;
         let route_name = name.as_str().into();
-        let upstream = Upstream::read(name, span.clone(), section, url, &[section])?;
-        let named = |value| values::list(value, |value| class_named(value, classes));
-        let definition = RouteDefinition {
-            name: String::new(),
-            span,
-            route: Route {
+        let mut mistakes = Mistakes::default();
+        let upstream = Upstream::read(name, span.clone(), section, url, &[section]);
+        let upstream = mistakes.note(upstream);
+        let streams = mistakes.note(section.read("streams", values::yes));
+        let own_target = mistakes.note(target::of(section));
+        let names: Vec<_> = classes.iter().map(|class| &*class.name).collect();
+        let tried = mistakes.note(section.read("classes", |value| classes_named(value, &names)));
+        let (upstream, definition) = mistakes.done(|| {
+            let route = Route {
                 name: route_name,
                 path: PathPrefix::new(&path),
-                streams: section.read("streams", values::yes)?.unwrap_or_default(),
+                streams: streams?.unwrap_or_default(),
                 ..Route::everything(0)
-            },
-            target: target::of(section)?,
-            classes: section.read("classes", named)?,
-        };
+            };
+            let (name, target, classes) = (String::new(), own_target?, tried?);
+            Some((upstream?, RouteDefinition { name, span, route, target, classes }))
+        })?;
         let mut upstreams = [upstream];
         let route = join(definition, &mut upstreams, classes, target)?;
         let [upstream] = upstreams;

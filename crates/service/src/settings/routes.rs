@@ -8,7 +8,7 @@ use tamarisk_control::{ClassId, Target};
 use tamarisk_proxy::classify::{ClassRule, Route};
 use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::target;
-use tamarisk_settings::{Fault, Section, Value};
+use tamarisk_settings::{Fault, Section, Value, all};
 
 use super::classes::{ClassDefinition, DEFAULT, MIDDLE};
 use super::pairs::Pair;
@@ -63,36 +63,47 @@ impl RouteDefinition {
     }
 }
 
+/// The routes, each to one of the upstreams of these names and with some of the classes of these.
 pub(super) fn routes(
     value: &Value<'_>,
-    upstreams: &[Upstream],
-    classes: &[ClassDefinition],
+    [upstreams, classes]: &[Vec<&str>; 2],
 ) -> Result<Vec<RouteDefinition>, Fault> {
     let routes = values::list(value, |value| route(value, upstreams, classes))?;
     if routes.is_empty() {
         let message = "`routes` is empty";
         return Err(Fault::new(value.span(), message, "add a route, or remove `routes`"));
     }
-    for (index, route) in routes.iter().enumerate() {
+    let matches = |(index, route): (usize, &RouteDefinition)| {
         if let Some(taker) = takes_all(&routes[..index], &route.route) {
             let message = format!("route `{}` never matches", route.name);
             let label = format!("`{}` matches the same requests first", taker.name);
             return Err(Fault::new(route.span.clone(), message, label)
                 .help("the route with the most exact host wins; of those, the one with the longest path; of those, one with `methods`"));
         }
-    }
+        Ok(())
+    };
+    all(routes.iter().enumerate().map(matches))?;
+    Ok(routes)
+}
+
+/// That each of the `classes` is one of some route.
+pub(super) fn each_has_a_route(
+    routes: &[RouteDefinition],
+    classes: &[ClassDefinition],
+) -> Result<(), Fault> {
     let is_left_out = |(index, class): &(usize, &ClassDefinition)| {
         let has = |route: &RouteDefinition| {
             route.classes.as_ref().is_none_or(|classes| classes.contains(index))
         };
         class.name != DEFAULT && !routes.iter().any(has)
     };
-    if let Some((_, class)) = classes.iter().enumerate().find(is_left_out) {
+    let left_out = classes.iter().enumerate().filter(is_left_out);
+    all(left_out.map(|(_, class)| {
         let message = format!("no route has the class {:?}", class.name);
         let expected = "add it to the `classes` of a route, or remove it";
-        return Err(Fault::new(class.span.clone(), message, expected));
-    }
-    Ok(routes)
+        Err::<(), _>(Fault::new(class.span.clone(), message, expected))
+    }))
+    .map(drop)
 }
 
 /// That each of the `classes` matches requests on one of the routes that have it.
@@ -100,7 +111,8 @@ pub(super) fn each_class_matches(
     routes: &[RouteDefinition],
     classes: &[ClassDefinition],
 ) -> Result<(), Fault> {
-    for (index, class) in classes.iter().enumerate().filter(|(_, class)| class.name != DEFAULT) {
+    let named = classes.iter().enumerate().filter(|(_, class)| class.name != DEFAULT);
+    let matches = |(index, class): (usize, &ClassDefinition)| {
         let takers_on = |route: &RouteDefinition| {
             let tried = route.tried(classes);
             let place = tried.iter().position(|tried| *tried == index)?;
@@ -115,8 +127,9 @@ pub(super) fn each_class_matches(
                 "the first class that matches a request applies: move this one up, or remove it";
             return Err(Fault::new(class.span.clone(), message, label).help(help));
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    all(named.map(matches)).map(drop)
 }
 
 /// The last of these that is for the same requests as `route`, if they leave it none.
@@ -134,36 +147,47 @@ fn takes_all<'d>(before: &'d [RouteDefinition], route: &Route) -> Option<&'d Rou
 
 fn route(
     value: &Value<'_>,
-    upstreams: &[Upstream],
-    classes: &[ClassDefinition],
+    upstreams: &[&str],
+    classes: &[&str],
 ) -> Result<RouteDefinition, Fault> {
-    let section = Section::new(value, &ROUTE)?;
-    let upstream = match section.value("upstream") {
-        Some(value) => upstream_named(value, upstreams)?,
-        None if upstreams.len() == 1 => 0,
+    let (section, mut mistakes) = Section::collecting(value, &ROUTE)?;
+    let upstream = mistakes.note(match section.value("upstream") {
+        Some(value) => values::one_of(value, "upstream", upstreams),
+        // Without any, that is the mistake.
+        None if upstreams.len() <= 1 => Ok(0),
         None => {
             let message = "this route names no upstream, and there are several";
-            return Err(Fault::new(section.span(), message, "needs `upstream = \"…\"`"));
+            Err(Fault::new(section.span(), message, "needs `upstream = \"…\"`"))
         }
-    };
-    let named = |value| values::list(value, |value| class_named(value, classes));
-    let name: String = section.require("name", "\"api\"", values::name)?;
-    Ok(RouteDefinition {
-        span: section.span(),
-        route: Route {
-            name: name.as_str().into(),
-            host: section.read("host", values::host_pattern)?,
-            path: section.read("path", values::path_prefix)?.unwrap_or_default(),
-            methods: section.read("methods", methods)?.unwrap_or_default(),
-            upstream,
-            classes: Vec::new(),
-            otherwise: ClassId::DEFAULT,
-            streams: section.read("streams", values::yes)?.unwrap_or_default(),
-            request_buffering: section.read("request_buffering", values::request_buffering)?,
-        },
-        name,
-        target: target::of(&section)?,
-        classes: section.read("classes", named)?,
+    });
+    let name = mistakes.note(section.require("name", "\"api\"", values::name));
+    let host = mistakes.note(section.read("host", values::host_pattern));
+    let path = mistakes.note(section.read("path", values::path_prefix));
+    let methods = mistakes.note(section.read("methods", methods));
+    let streams = mistakes.note(section.read("streams", values::yes));
+    let buffering = section.read("request_buffering", values::request_buffering);
+    let buffering = mistakes.note(buffering);
+    let target = mistakes.note(target::of(&section));
+    let classes = mistakes.note(section.read("classes", |value| classes_named(value, classes)));
+    mistakes.done(|| {
+        let name: String = name?;
+        Some(RouteDefinition {
+            span: section.span(),
+            route: Route {
+                name: name.as_str().into(),
+                host: host?,
+                path: path?.unwrap_or_default(),
+                methods: methods?.unwrap_or_default(),
+                upstream: upstream?,
+                classes: Vec::new(),
+                otherwise: ClassId::DEFAULT,
+                streams: streams?.unwrap_or_default(),
+                request_buffering: buffering?,
+            },
+            name,
+            target: target?,
+            classes: classes?,
+        })
     })
 }
 
@@ -273,12 +297,7 @@ fn gate_name(route: &str, class: Option<&str>) -> String {
     }
 }
 
-fn upstream_named(value: &Value<'_>, upstreams: &[Upstream]) -> Result<usize, Fault> {
-    let names: Vec<_> = upstreams.iter().map(|upstream| &*upstream.name).collect();
-    values::one_of(value, "upstream", &names)
-}
-
-pub(super) fn class_named(value: &Value<'_>, classes: &[ClassDefinition]) -> Result<usize, Fault> {
-    let names: Vec<_> = classes.iter().map(|class| &*class.name).collect();
-    values::one_of(value, "class", &names)
+/// The places of the classes that a route names among all, which have these `names`.
+pub(super) fn classes_named(value: &Value<'_>, names: &[&str]) -> Result<Vec<usize>, Fault> {
+    values::list(value, |value| values::one_of(value, "class", names))
 }

@@ -34,13 +34,12 @@ pub enum Disk {
 /// A [`Fault`] at what cannot be.
 pub(super) fn tls(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<Option<Tls>, Fault> {
     let identities = list(value, |value| {
-        let section = Section::new(value, &TLS)?;
-        Ok(Identity {
-            certificate: section.require("certificate", "\"chain.pem\"", |value| {
-                file(value, "chain.pem", folder)
-            })?,
-            key: section.require("key", "\"key.pem\"", |value| file(value, "key.pem", folder))?,
-        })
+        let (section, mut mistakes) = Section::collecting(value, &TLS)?;
+        let chain = |value| file(value, "chain.pem", folder);
+        let certificate = mistakes.note(section.require("certificate", "\"chain.pem\"", chain));
+        let key = |value| file(value, "key.pem", folder);
+        let key = mistakes.note(section.require("key", "\"key.pem\"", key));
+        mistakes.done(|| Some(Identity { certificate: certificate?, key: key? }))
     })?;
     if identities.is_empty() {
         let expected = "add a certificate and its key, or remove `tls`";

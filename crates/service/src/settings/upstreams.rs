@@ -10,7 +10,7 @@ use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering};
 use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::values::{not_one_of, parsed};
-use tamarisk_settings::{Fault, Section, Value};
+use tamarisk_settings::{Fault, Mistakes, Section, Value, all};
 
 use super::laws::{self, LAWS};
 use super::overflow::{OVERFLOW, overflow};
@@ -79,11 +79,10 @@ type OverflowAt = (OverflowOptions, Range<usize>);
 pub(super) type StageSection<'a> = (String, Range<usize>, Section<'a>);
 
 pub(super) fn stages<'a>(value: &'a Value<'a>) -> Result<Vec<StageSection<'a>>, Fault> {
-    let stages = Section::tables(value)?.into_iter().map(|(key, value)| {
+    all(Section::tables(value)?.into_iter().map(|(key, value)| {
         let section = Section::new(value, &STAGE)?;
         Ok((values::key_name(key)?, key.span(), section))
-    });
-    stages.collect()
+    }))
 }
 
 pub(super) fn upstreams(
@@ -92,19 +91,22 @@ pub(super) fn upstreams(
 ) -> Result<Vec<Upstream>, Fault> {
     let tables = Section::tables(value)?;
     let names: Vec<&str> = tables.iter().map(|(key, _)| &**key.get_ref()).collect();
+    let mut mistakes = Mistakes::default();
     for (stage, span, _) in stages {
         if !names.contains(&&**stage) {
-            return Err(not_one_of(span.clone(), "upstream", stage, &names));
+            mistakes.add(not_one_of(span.clone(), "upstream", stage, &names));
         }
     }
-    let upstreams = tables.into_iter().map(|(key, value)| {
-        let section = Section::new(value, &UPSTREAM)?;
+    let upstreams = mistakes.note(all(tables.into_iter().map(|(key, value)| {
+        let (section, mut mistakes) = Section::collecting(value, &UPSTREAM)?;
         let name = values::key_name(key)?;
         let about = stages.iter().filter(|(stage, ..)| *stage == name).map(|(.., stage)| stage);
         let sections: Vec<_> = std::iter::once(&section).chain(about).collect();
-        Upstream::read(name, key.span(), &section, "url", &sections)
-    });
-    let upstreams: Vec<_> = upstreams.collect::<Result<_, Fault>>()?;
+        let upstream = Upstream::read(name, key.span(), &section, "url", &sections);
+        let upstream = mistakes.note(upstream);
+        mistakes.done(|| upstream)
+    })));
+    let upstreams = mistakes.done(|| upstreams)?;
     if upstreams.is_empty() {
         let message = "`upstreams` is empty";
         return Err(Fault::new(value.span(), message, "expected a table such as [upstreams.app]"));
@@ -141,24 +143,33 @@ impl Upstream {
         url: &str,
         sections: &[&Section<'_>],
     ) -> Result<Self, Fault> {
-        Ok(Self {
-            laws: laws::read(&name, sections)?,
-            name,
-            span,
-            origin: section.require(url, "\"http://127.0.0.1:3000\"", values::origin)?,
-            host_header: section.read("host", values::host_header)?.unwrap_or_default(),
-            times: [
-                section.read("connect_time", values::duration)?,
-                section.read("answer_time", values::duration)?,
-                section.read("stall_time", values::duration)?,
-            ],
-            request_buffering: section
-                .read("request_buffering", values::request_buffering)?
-                .unwrap_or_default(),
-            client: section.read("client", client)?.unwrap_or_default(),
-            overflow: section.read("overflow", |value| Ok((overflow(value)?, value.span())))?,
-            resources: section.read("resources", resources)?.unwrap_or_default(),
-            pairs: Vec::new(),
+        let mut mistakes = Mistakes::default();
+        let laws = mistakes.note(laws::read(&name, sections));
+        let origin = section.require(url, "\"http://127.0.0.1:3000\"", values::origin);
+        let origin = mistakes.note(origin);
+        let host_header = mistakes.note(section.read("host", values::host_header));
+        let times = ["connect_time", "answer_time", "stall_time"]
+            .map(|key| mistakes.note(section.read(key, values::duration)).flatten());
+        let buffering = section.read("request_buffering", values::request_buffering);
+        let buffering = mistakes.note(buffering);
+        let client = mistakes.note(section.read("client", client));
+        let overflow = section.read("overflow", |value| Ok((overflow(value)?, value.span())));
+        let overflow = mistakes.note(overflow);
+        let resources = mistakes.note(section.read("resources", resources));
+        mistakes.done(|| {
+            Some(Self {
+                laws: laws?,
+                name,
+                span,
+                origin: origin?,
+                host_header: host_header?.unwrap_or_default(),
+                times,
+                request_buffering: buffering?.unwrap_or_default(),
+                client: client?.unwrap_or_default(),
+                overflow: overflow?,
+                resources: resources?.unwrap_or_default(),
+                pairs: Vec::new(),
+            })
         })
     }
 

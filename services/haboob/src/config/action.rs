@@ -7,7 +7,7 @@ use tamarisk_service::settings::{self, ClassDefinition, PROXIED_KEYS, Proxied};
 use tamarisk_settings::table::{Absent, Form, Key, Table, key};
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::values::{list, name};
-use tamarisk_settings::{Fault, Section};
+use tamarisk_settings::{Fault, Mistakes, Section};
 
 use super::values::{self, FileContext};
 use crate::site::options::{Action, FolderOptions, ProxyOptions};
@@ -87,42 +87,56 @@ impl Known<'_> {
                 "needs one of `root = \"…\"`, `proxy = \"http://…\"`, `redirect = \"…\"`";
             return Err(Fault::new(self.span, message, expected));
         };
-        fits(route, kind)?;
-        let own_name = route.read("name", name)?.unwrap_or_else(|| self.name.clone());
-        let action = match kind {
-            "root" => Action::Folder(self.folder(route)?),
-            "proxy" => Action::Proxy(Box::new(self.proxy(route, own_name.clone())?)),
-            _ => Action::Redirect(Redirect {
-                to: route.require(kind, "\"/new/\"", values::redirect_target)?,
-                status: route
-                    .read("status", values::redirect_status)?
-                    .unwrap_or(http::StatusCode::FOUND),
-            }),
-        };
-        Ok((own_name, action))
+        let mut mistakes = Mistakes::default();
+        mistakes.note(fits(route, kind));
+        let own_name = mistakes.note(route.read("name", name)).flatten();
+        let own_name = own_name.unwrap_or_else(|| self.name.clone());
+        let action = mistakes.note(self.action(route, kind, own_name.clone()));
+        mistakes.done(|| Some((own_name, action?)))
+    }
+
+    fn action(self, route: &Section<'_>, kind: &str, name: String) -> Result<Action, Fault> {
+        match kind {
+            "root" => self.folder(route).map(Action::Folder),
+            "proxy" => self.proxy(route, name).map(Box::new).map(Action::Proxy),
+            _ => {
+                let mut mistakes = Mistakes::default();
+                let to = route.require(kind, "\"/new/\"", values::redirect_target);
+                let to = mistakes.note(to);
+                let status = mistakes.note(route.read("status", values::redirect_status));
+                mistakes.done(|| {
+                    let status = status?.unwrap_or(http::StatusCode::FOUND);
+                    Some(Action::Redirect(Redirect { to: to?, status }))
+                })
+            }
+        }
     }
 
     /// The folder of a route, or of the host itself.
     pub(super) fn folder(&self, route: &Section<'_>) -> Result<FolderOptions, Fault> {
-        let root = route.require("root", "\"public\"", |value| self.place.root(value))?;
-        let mut folder = FolderOptions::new(root);
+        let mut mistakes = Mistakes::default();
+        let root = route.require("root", "\"public\"", |value| self.place.root(value));
+        let root = mistakes.note(root);
         let inherited = |key| route.value(key).or_else(|| self.host.value(key));
-        if let Some(value) = inherited("index") {
-            folder.index = list(value, values::file_name)?;
-        }
-        if let Some(value) = inherited("listing") {
-            folder.listing = values::listing(value)?;
-        }
-        if let Some(value) = inherited("hidden") {
-            folder.hidden = values::hidden(value)?;
-        }
-        folder.cache_control =
-            inherited("cache_control").map(settings::header_value).transpose()?;
-        folder.target = match target::of(route)? {
-            Some(target) => Some(target),
-            None => target::of(self.host)?,
-        };
-        Ok(folder)
+        let index = inherited("index").map(|value| list(value, values::file_name));
+        let index = mistakes.note(index.transpose());
+        let listing = mistakes.note(inherited("listing").map(values::listing).transpose());
+        let hidden = mistakes.note(inherited("hidden").map(values::hidden).transpose());
+        let cache_control = inherited("cache_control").map(settings::header_value);
+        let cache_control = mistakes.note(cache_control.transpose());
+        let target = mistakes.note(target::of(route).and_then(|own| match own {
+            Some(target) => Ok(Some(target)),
+            None => target::of(self.host),
+        }));
+        mistakes.done(|| {
+            let mut folder = FolderOptions::new(root?);
+            folder.index = index?.unwrap_or(folder.index);
+            folder.listing = listing?.unwrap_or(folder.listing);
+            folder.hidden = hidden?.unwrap_or(folder.hidden);
+            folder.cache_control = cache_control?;
+            folder.target = target?;
+            Some(folder)
+        })
     }
 
     fn proxy(self, route: &Section<'_>, name: String) -> Result<ProxyOptions, Fault> {
@@ -142,6 +156,7 @@ impl Known<'_> {
 
 /// Whether all that `route` says can be said of its kind.
 fn fits(route: &Section<'_>, kind: &str) -> Result<(), Fault> {
+    let mut mistakes = Mistakes::default();
     for (key, _) in route.entries() {
         let key_name: &str = key.get_ref();
         let of = |keys: &[Key]| keys.iter().any(|key| key.name == key_name);
@@ -153,14 +168,13 @@ fn fits(route: &Section<'_>, kind: &str) -> Result<(), Fault> {
             ),
             _ => (of(REDIRECT), "with `root` or `proxy`"),
         };
-        if !fits && !["path", "name", kind].contains(&key_name) {
+        // An unknown key fits no route.
+        let is_known = ROUTE.key(key_name).is_some();
+        if is_known && !fits && !["path", "name", kind].contains(&key_name) {
             let message = format!("{key_name:?} does not apply to a route with {kind:?}");
-            return Err(Fault::new(
-                key.span(),
-                message,
-                format!("remove it; it is allowed {only}"),
-            ));
+            let expected = format!("remove it; it is allowed {only}");
+            mistakes.add(Fault::new(key.span(), message, expected));
         }
     }
-    Ok(())
+    mistakes.done(|| Some(()))
 }

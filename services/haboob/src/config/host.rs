@@ -9,7 +9,7 @@ use tamarisk_proxy::classify::PathPrefix;
 use tamarisk_service::settings::{self, ClassDefinition};
 use tamarisk_settings::table::{Form, Table, key};
 use tamarisk_settings::values::list;
-use tamarisk_settings::{Fault, Section, Value};
+use tamarisk_settings::{Fault, Mistakes, Section, Value, all};
 
 use super::action::{FOLDER, Known, ROUTE};
 use super::values::{self, FileContext};
@@ -62,8 +62,9 @@ pub(super) struct Common<'a> {
 pub(super) fn hosts(value: &Value<'_>, common: Common<'_>) -> Result<Vec<HostOptions>, Fault> {
     let mut taken: Vec<Option<HostName>> = Vec::new();
     let hosts = list(value, |value| {
-        let section = Section::new(value, &HOST)?;
-        Ok((host(&section, common)?, section))
+        let (section, mut mistakes) = Section::collecting(value, &HOST)?;
+        let host = mistakes.note(host(&section, common));
+        mistakes.done(|| Some((host?, section)))
     })?;
     let mut all = Vec::new();
     for (host, section) in hosts {
@@ -92,13 +93,8 @@ pub(super) fn hosts(value: &Value<'_>, common: Common<'_>) -> Result<Vec<HostOpt
 }
 
 fn host(section: &Section<'_>, common: Common<'_>) -> Result<HostOptions, Fault> {
-    let names = section.read("names", |value| list(value, values::host_name))?;
-    let names = names.unwrap_or_default();
-    if let (Some(value), true) = (section.value("names"), names.is_empty()) {
-        let expected =
-            "add a name; or remove `names`, and the host gets the requests of no other host";
-        return Err(Fault::new(value.span(), "`names` is empty", expected));
-    }
+    let mut mistakes = Mistakes::default();
+    let names = mistakes.note(section.read("names", names)).flatten().unwrap_or_default();
     let label = names.first().map_or_else(|| "default".to_owned(), written);
     let known = |path: &str, span| Known {
         place: common.place,
@@ -113,35 +109,62 @@ fn host(section: &Section<'_>, common: Common<'_>) -> Result<HostOptions, Fault>
     let mut spans = Vec::new();
     if section.value("root").is_some() {
         let known = known("/", section.span());
-        let action = Action::Folder(known.folder(section)?);
-        routes.push(RouteOptions { name: known.name, path: known.path, action });
-        spans.push(section.span());
-    }
-    for value in section.read("route", |value| list(value, Ok))?.unwrap_or_default() {
-        let route = Section::new(value, &ROUTE)?;
-        let path = route.require("path", "\"/docs\"", settings::path)?;
-        let prefix = PathPrefix::new(&path);
-        if let Some(other) = routes.iter().find(|other| PathPrefix::new(&other.path) == prefix) {
-            let span = route.span_of("path");
-            let message = format!("another route of this host has the path {:?}", other.path);
-            let fault = Fault::new(span, message, "choose another path");
-            let is_root = prefix.depth() == 0;
-            let help = "the `root` of a host is its route \"/\"";
-            return Err(if is_root { fault.help(help) } else { fault });
+        if let Some(folder) = mistakes.note(known.folder(section)) {
+            let action = Action::Folder(folder);
+            routes.push(RouteOptions { name: known.name, path: known.path, action });
+            spans.push(section.span());
         }
-        let (name, action) = known(&path, route.span()).read(&route)?;
-        routes.push(RouteOptions { name, path, action });
-        spans.push(route.span_of("redirect"));
     }
+    let stated = mistakes.note(section.read("route", |value| list(value, Ok)));
+    for value in stated.flatten().unwrap_or_default() {
+        let read = || {
+            let (route, mut mistakes) = Section::collecting(value, &ROUTE)?;
+            let path = route.require("path", "\"/docs\"", settings::path)?;
+            is_another(&routes, &route, &path)?;
+            let read = mistakes.note(known(&path, route.span()).read(&route));
+            mistakes.done(|| {
+                let (name, action) = read?;
+                Some((RouteOptions { name, path, action }, route.span_of("redirect")))
+            })
+        };
+        if let Some((route, span)) = mistakes.note(read()) {
+            routes.push(route);
+            spans.push(span);
+        }
+    }
+    let routes = mistakes.done(|| Some(routes))?;
     if routes.is_empty() {
         let expected = "needs `root = \"public\"` or [[host.route]]";
         return Err(Fault::new(section.span(), "this host has no `root` and no routes", expected));
     }
-    for (route, span) in routes.iter().zip(spans) {
-        leads_away(route, &routes, span)?;
+    let mut mistakes = Mistakes::default();
+    let away = routes.iter().zip(spans).map(|(route, at)| leads_away(route, &routes, at));
+    mistakes.note(all(away));
+    let errors = section.read("errors", |value| errors(value, &routes, common.place));
+    let errors = mistakes.note(errors);
+    mistakes.done(|| Some(HostOptions { names, routes, errors: errors?.unwrap_or_default() }))
+}
+
+fn names(value: &Value<'_>) -> Result<Vec<HostName>, Fault> {
+    let names = list(value, values::host_name)?;
+    if names.is_empty() {
+        let expected =
+            "add a name; or remove `names`, and the host gets the requests of no other host";
+        return Err(Fault::new(value.span(), "`names` is empty", expected));
     }
-    let errors = section.read("errors", |value| errors(value, &routes, common.place))?;
-    Ok(HostOptions { names, routes, errors: errors.unwrap_or_default() })
+    Ok(names)
+}
+
+/// That none of the `routes` has this `path` already, which `route` states.
+fn is_another(routes: &[RouteOptions], route: &Section<'_>, path: &str) -> Result<(), Fault> {
+    let prefix = PathPrefix::new(path);
+    let Some(other) = routes.iter().find(|other| PathPrefix::new(&other.path) == prefix) else {
+        return Ok(());
+    };
+    let message = format!("another route of this host has the path {:?}", other.path);
+    let fault = Fault::new(route.span_of("path"), message, "choose another path");
+    let is_root = prefix.depth() == 0;
+    Err(if is_root { fault.help("the `root` of a host is its route \"/\"") } else { fault })
 }
 
 /// That a redirect does not send clients to where they come from.
@@ -177,7 +200,8 @@ fn errors(
         return Err(Fault::new(value.span(), message, "needs `root = \"…\"` in this host"));
     };
     let pages = settings::statuses(value)?.into_iter();
-    pages.map(|(status, value)| Ok((status, place.page(value, &own.root)?))).collect()
+    let pages = all(pages.map(|(status, value)| Ok((status, place.page(value, &own.root)?))));
+    Ok(pages?.into_iter().collect())
 }
 
 fn written(name: &HostName) -> String {

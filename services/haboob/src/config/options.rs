@@ -55,29 +55,32 @@ pub static FILE: Table = Table {
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);
 
 pub(super) fn read(document: &Document<'_>, place: FileContext<'_>) -> Result<Options, Fault> {
-    let file = Section::of(document, &FILE)?;
-    let front = settings::front(&file, place.folder, place.disk)?;
+    let (file, mut mistakes) = Section::of_collecting(document, &FILE);
+    let front = mistakes.note(settings::front(&file, place.folder, place.disk));
     let default = || Target::p90(DEFAULT_TARGET).expect("a second is a target");
-    let target = target::of(&file)?.unwrap_or_else(default);
-    let classes = file.read("classes", settings::classes)?.unwrap_or_default();
+    let target = mistakes.note(target::of(&file)).flatten().unwrap_or_else(default);
+    let classes = settings::classes_noted(&file, &mut mistakes);
     let common = Common { place, classes: &classes, target };
     let read = |value| hosts(value, common).and_then(|hosts| named_apart(value, hosts));
-    let mut site = SiteOptions::of(file.require("host", "[{ root = \"public\" }]", read)?, target);
-    if let Some(bytes) = file.read("cache", size)? {
-        site.cache_bytes = bytes;
-    }
-    if let Some(bytes) = file.read("held", size)? {
-        site.held_bytes_max = bytes;
-    }
-    if let Some(threads) = file.read("file_threads", file_threads)? {
-        site.file_workers = threads;
-    }
-    site.trusted =
-        file.read("trusted_proxies", |value| list(value, settings::network))?.unwrap_or_default();
-    site.log = file.read("log", |value| settings::log(value, place.folder))?;
-
-    let mut options = Options::with_front(front, site);
-    if let Some(server) = file.read("limits", settings::limits)? {
+    let hosts = mistakes.note(file.require("host", "[{ root = \"public\" }]", read));
+    let cache_bytes = mistakes.note(file.read("cache", size));
+    let held_bytes_max = mistakes.note(file.read("held", size));
+    let file_workers = mistakes.note(file.read("file_threads", file_threads));
+    let networks = |value| list(value, settings::network);
+    let trusted = mistakes.note(file.read("trusted_proxies", networks));
+    let log = |value| settings::log(value, place.folder, place.disk);
+    let log = mistakes.note(file.read("log", log));
+    let server = mistakes.note(file.read("limits", settings::limits));
+    let (mut options, server) = mistakes.done(|| {
+        let mut site = SiteOptions::of(hosts?, target);
+        site.cache_bytes = cache_bytes?.unwrap_or(site.cache_bytes);
+        site.held_bytes_max = held_bytes_max?.unwrap_or(site.held_bytes_max);
+        site.file_workers = file_workers?.unwrap_or(site.file_workers);
+        site.trusted = trusted?.unwrap_or_default();
+        site.log = log?;
+        Some((Options::with_front(front?, site), server?))
+    })?;
+    if let Some(server) = server {
         let limits = file.value("limits").and_then(|limits| limits.get_ref().as_table());
         let is_stated = limits.is_some_and(|limits| limits.contains_key("connections"));
         let default = options.front.server.connections_limit();

@@ -39,16 +39,22 @@ pub(super) fn options(
     folder: &Path,
     disk: Disk,
 ) -> Result<Options, Fault> {
-    let file = Section::of(document, &FILE)?;
-    let mut front = settings::front(&file, folder, disk)?;
-    front.server = file.read("limits", settings::limits)?.unwrap_or_default();
-    let (routes, upstreams) = settings::forwarding(&file)?;
-
-    let mut options = Options::new(front, routes, upstreams);
+    let (file, mut mistakes) = Section::of_collecting(document, &FILE);
+    let front = mistakes.note(settings::front(&file, folder, disk));
+    let server = mistakes.note(file.read("limits", settings::limits));
+    let forwarding = mistakes.note(settings::forwarding(&file));
     let networks = |value| list(value, settings::network);
-    options.trusted = file.read("trusted_proxies", networks)?.unwrap_or_default();
-    options.log = file.read("log", |value| settings::log(value, folder))?;
+    let trusted = mistakes.note(file.read("trusted_proxies", networks));
+    let log = mistakes.note(file.read("log", |value| settings::log(value, folder, disk)));
     let pages = |value| settings::error_pages(value, folder, disk);
-    options.error_pages = file.read("errors", pages)?.unwrap_or_default();
-    Ok(options)
+    let error_pages = mistakes.note(file.read("errors", pages));
+    mistakes.done(|| {
+        let (mut front, (routes, upstreams)) = (front?, forwarding?);
+        front.server = server?.unwrap_or_default();
+        let mut options = Options::new(front, routes, upstreams);
+        options.trusted = trusted?.unwrap_or_default();
+        options.log = log?;
+        options.error_pages = error_pages?.unwrap_or_default();
+        Some(options)
+    })
 }
