@@ -12,4 +12,5 @@ mod log_ins;
 mod long_mail;
 mod outage;
 mod overload;
+mod sharing;
 mod tour;
