@@ -1,7 +1,5 @@
 //! All mistakes of a configuration, not the first alone.
 
-use crate::section::Fault;
-
 /// The mistakes found so far. A reader [notes](Self::note) what each part comes to, reads on, and makes its value
 /// [in the end](Self::done), if there were none.
 ///
@@ -27,7 +25,7 @@ use crate::section::Fault;
 /// assert_eq!(pause.unwrap_err().mistakes(), 3);
 /// ```
 #[derive(Debug)]
-pub struct Mistakes<E = Fault>(Vec<E>);
+pub struct Mistakes<E>(Vec<E>);
 
 /// A mistake that can stand for several.
 pub trait Several: Sized {

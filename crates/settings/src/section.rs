@@ -133,12 +133,15 @@ impl<'a> Section<'a> {
     pub fn collecting(
         value: &'a Value<'a>,
         declared: &'static Table,
-    ) -> Result<(Self, Mistakes), Fault> {
+    ) -> Result<(Self, Mistakes<Fault>), Fault> {
         Ok(Self::known(table(value)?, value.span(), Keys::Declared(declared)))
     }
 
     /// A whole file, and a list for its mistakes; keys that are not `declared` are in it.
-    pub fn of_collecting(document: &'a Document<'a>, declared: &'static Table) -> (Self, Mistakes) {
+    pub fn of_collecting(
+        document: &'a Document<'a>,
+        declared: &'static Table,
+    ) -> (Self, Mistakes<Fault>) {
         Self::known(document.get_ref(), 0..0, Keys::Declared(declared))
     }
 
@@ -148,7 +151,7 @@ impl<'a> Section<'a> {
         mistakes.done(|| Some(section))
     }
 
-    fn known(table: &'a DeTable<'a>, span: Range<usize>, keys: Keys) -> (Self, Mistakes) {
+    fn known(table: &'a DeTable<'a>, span: Range<usize>, keys: Keys) -> (Self, Mistakes<Fault>) {
         let mut mistakes = Mistakes::default();
         for (key, value) in in_order(table) {
             if !keys.contains(key.get_ref()) {

@@ -86,7 +86,7 @@ fn implies(condition: &Condition, other: &Condition) -> bool {
 
 /// The classes of `file`, as far as they are noted to be without mistakes; if one has some, the names of all, so
 /// that what names them is read meanwhile.
-pub fn classes_noted(file: &Section<'_>, mistakes: &mut Mistakes) -> Vec<ClassDefinition> {
+pub fn classes_noted(file: &Section<'_>, mistakes: &mut Mistakes<Fault>) -> Vec<ClassDefinition> {
     let by_name = |name: &str| ClassDefinition {
         name: name.to_owned(),
         span: 0..0,

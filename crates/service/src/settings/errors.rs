@@ -6,7 +6,7 @@ use http::StatusCode;
 use tamarisk_http_gate::{ErrorPageError, ErrorPages};
 use tamarisk_settings::{Fault, Section, Value, all};
 
-use super::tls::Disk;
+use super::disk::Disk;
 use super::values::file;
 
 /// The entries of a table whose keys are statuses of errors.

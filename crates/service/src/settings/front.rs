@@ -6,8 +6,9 @@ use tamarisk_settings::table::{Form, Key, key};
 use tamarisk_settings::values::{count, list};
 use tamarisk_settings::{Fault, Mistakes, Section};
 
+use super::disk::Disk;
 use super::profile::{PROFILE_KEY, profile};
-use super::tls::{Disk, TLS, tls};
+use super::tls::{TLS, tls};
 use super::token::{self, TOKEN};
 use super::values;
 use crate::front::{FrontOptions, ensure_apart};

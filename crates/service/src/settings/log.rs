@@ -7,8 +7,8 @@ use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::values::{one_of, parsed};
 use tamarisk_settings::{Fault, Section, Value};
 
-use super::tls::Disk;
-use super::values::{file_at, written_at};
+use super::disk::{Disk, written_at};
+use super::values::file_at;
 
 static LOG: Table = Table {
     heading: "[log]",

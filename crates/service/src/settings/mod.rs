@@ -2,6 +2,7 @@
 //! limits, certificates, the log, the token.
 
 mod classes;
+mod disk;
 mod errors;
 mod forwarding;
 mod front;
@@ -20,13 +21,13 @@ mod upstreams;
 mod values;
 
 pub use classes::{CLASSES, ClassDefinition, classes_noted};
+pub use disk::Disk;
 pub use errors::{error_pages, statuses};
 pub use forwarding::{FORWARDING_KEYS, forwarding};
 pub use front::{FRONT_KEYS, front};
 pub use limits::{LIMITS_KEY, limits};
 pub use log::{LOG_KEY, log};
 pub use proxied::{PROXIED_KEYS, Proxied};
-pub use tls::Disk;
 pub use values::{
     address, file, header_value, host_name, is_host_name, listen_address, network, network_of, path,
 };

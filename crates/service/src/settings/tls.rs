@@ -7,6 +7,7 @@ use tamarisk_settings::table::{Form, Table, key};
 use tamarisk_settings::values::list;
 use tamarisk_settings::{Fault, Section, Value};
 
+use super::disk::Disk;
 use super::values::file;
 
 pub(super) static TLS: Table = Table {
@@ -18,15 +19,6 @@ pub(super) static TLS: Table = Table {
         key("key", Form::Text("path"), "private key in PEM").required(),
     ]],
 };
-
-/// Whether what a file names must be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disk {
-    /// It must, and is read.
-    Asked,
-    /// Nobody looks.
-    Unasked,
-}
 
 /// The tables `[[tls]]`, whose paths are relative to `folder`; none if the disk is not asked.
 ///

@@ -16,8 +16,6 @@ pub(super) use tamarisk_settings::values::{
 };
 use tamarisk_settings::{Fault, Value};
 
-use super::tls::Disk;
-
 /// The path of a file such as `example`, relative to `folder`.
 ///
 /// # Errors
@@ -29,21 +27,6 @@ pub fn file(value: &Value<'_>, example: &str, folder: &Path) -> Result<PathBuf, 
 /// The path that `text` is, relative to `folder`; `None` if no file can have it.
 pub(super) fn file_at(text: &str, folder: &Path) -> Option<PathBuf> {
     (!text.is_empty() && !text.contains('\0')).then(|| folder.join(text))
-}
-
-/// That a file at `path` can be made, or is there: its folder is one.
-pub(super) fn written_at(value: &Value<'_>, path: &Path, disk: Disk) -> Result<(), Fault> {
-    let folder = match path.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => return Ok(()),
-    };
-    if disk == Disk::Unasked || folder.is_dir() {
-        return Ok(());
-    }
-    let message = format!("cannot write {}: {} is no folder", path.display(), folder.display());
-    let fault = Fault::new(value.span(), message, "expected a file in a folder that is there");
-    Err(fault.help("make the folder; a path is relative to the folder of this file"))
 }
 
 /// An address and a port.
