@@ -114,7 +114,7 @@ impl MailPlace {
     /// The database; its folder is made if it is not there.
     fn database(&self) -> anyhow::Result<Database> {
         if self.database.is_none() {
-            // Nobody else on this machine reads the mail.
+            // Other users of this machine cannot read the mail.
             let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
             made.with_context(|| format!("cannot create the folder {}", self.folder.display()))?;
         }

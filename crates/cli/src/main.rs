@@ -86,7 +86,7 @@ fn main() -> ExitCode {
         Ok(Ending::Interrupted) => ExitCode::from(130),
         Err(error) => match error.downcast::<clap::Error>() {
             Ok(misunderstood) => misunderstood.exit(),
-            // Whoever closed the pipe has seen enough.
+            // The reader of the pipe has seen enough.
             Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
             Err(error) => {
                 Errors::lines(&error).iter().for_each(|line| eprintln!("error: {line}"));
@@ -127,7 +127,7 @@ fn raise_open_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.unwrap_or(ENOUGH).min(ENOUGH);
     if current.is_some_and(|current| current < wanted) {
-        // Else there are as many as before, and whoever is bounded by it says so.
+        // Else the limit stays, and commands that it bounds say so.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
     }
 }

@@ -21,7 +21,7 @@ pub const READY_BYTES: usize = 64 * 1024;
 /// events, say): it has no place any more, and its time says nothing.
 const STREAM_TIME: Duration = Duration::from_secs(5);
 
-/// When so many pieces of data have come after a stream's first, the law is told how long they took.
+/// After this many pieces of data after a stream's first, the law is told how long they took.
 const PROGRESS_PIECES: u32 = 8;
 
 /// A stream that sends nothing for so long gives its place up. That is longer than a pause of an
@@ -44,7 +44,7 @@ pub struct Hold {
     outcome: Option<HeldOutcome>,
 }
 
-/// What the accounts say of a request whose place is held, for whoever writes it down. Clones
+/// What the accounts say of a request whose place is held, for the access log. Clones
 /// share it.
 #[derive(Clone, Debug)]
 pub struct HeldOutcome(Arc<AtomicU8>);
@@ -77,7 +77,7 @@ enum End {
     Done,
     /// It did not, and why.
     Failed(String),
-    /// Nothing: nobody waited for it.
+    /// Nothing: it was abandoned.
     Abandoned,
 }
 
@@ -200,7 +200,7 @@ impl Hold {
         }
     }
 
-    /// All of the answer is there, with so many bytes of data.
+    /// All of the answer is there, with this many bytes of data.
     pub fn completes(&mut self, bytes: usize) {
         self.passes(bytes);
         self.ends();
@@ -222,7 +222,7 @@ impl Hold {
         }
     }
 
-    /// Nobody waits for the answer any more.
+    /// The client has left.
     pub fn abandon(&mut self) {
         self.end = End::Abandoned;
     }

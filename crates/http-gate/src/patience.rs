@@ -21,7 +21,7 @@ pub struct PatienceLimits {
 /// with.
 ///
 /// A limit on each single wait would not do: a byte just before its end would renew it,
-/// and hold a connection indefinitely. Time that nobody waits for the client costs it nothing.
+/// and hold a connection indefinitely. Time in which the server does not wait for the client costs it nothing.
 #[derive(Debug, Default)]
 pub struct Stall {
     spent: Duration,
@@ -95,7 +95,7 @@ impl Patience {
         self.end.stop();
     }
 
-    /// Nobody will wait for long: lets go of what only waiting needs.
+    /// The wait is over for now: lets go of what only waiting needs.
     pub fn release(&mut self) {
         (self.stall.since, self.end) = Default::default();
     }

@@ -47,7 +47,7 @@ impl std::fmt::Debug for RequestId {
     }
 }
 
-/// Makes request ids: 32 hexadecimal digits, of which half are random to this
+/// Makes request ids: 32 hexadecimal digits, half of them random to this
 /// source and half count.
 #[derive(Debug)]
 pub struct RequestIds {

@@ -1,8 +1,8 @@
 //! Requests whose clients have left while the upstream works on them.
 //!
-//! Most upstreams go on with what nobody waits for any more. So the place is free when the
+//! Most upstreams go on with abandoned requests. So the place is free when the
 //! upstream is, and not when the client is gone. The upstream is not told: many close the
-//! connection at once and do the work all the same, so that nobody could tell any more how
+//! connection at once and do the work all the same, so that the proxy could no longer tell how
 //! much they have to do.
 
 use std::sync::Arc;

@@ -22,7 +22,7 @@ impl std::error::Error for NoThread {}
 ///
 /// # Errors
 /// One for which [`is_no_thread`] holds: there is no thread, and none can be made. tokio, which would
-/// panic then, does the work as soon as there is one; nobody waits for that.
+/// panic then, does the work as soon as there is one; its result is not awaited.
 pub(crate) fn spawn<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {

@@ -2,7 +2,7 @@
 //!
 //! A client that sends or reads slowly costs the upstream nothing as long as the proxy holds
 //! what it has sent so far. That takes memory, disk and descriptors, so it is counted here by
-//! client: whoever asks for too much is rejected long before there is nothing left for others.
+//! client: one that asks for too much is rejected long before there is nothing left for others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -111,7 +111,7 @@ struct HeldByClients {
 }
 
 impl Budget {
-    /// One with these bounds, of which nothing is held.
+    /// One with these bounds and nothing held.
     pub fn new(bounds: Bounds) -> Self {
         Self(Arc::new(SharedBudget { bounds, ..SharedBudget::default() }))
     }

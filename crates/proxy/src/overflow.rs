@@ -1,6 +1,6 @@
 //! Overflow: a request that a gate has rejected goes to another upstream [Welsh03 §2.3].
 //!
-//! The overflow has a gate of its own, at which nobody waits: it bounds how many requests are in
+//! The overflow has a gate of its own, without a queue: it bounds how many requests are in
 //! flight there, so that the excess of one service cannot overload the next. A request that the
 //! overflow cannot take has the rejection that it would have had without, and so has one without an
 //! answer, if it may be sent again. It stays a rejection of the first gate in any case.
@@ -36,7 +36,7 @@ pub(crate) struct Excess<'a> {
 
 /// The overflow for a request of these `headers` that the upstream's gate has rejected, if there is one.
 ///
-/// Whoever has overflowed once is not sent on again: two services that overflow into each other
+/// A request that has overflowed once is not sent on again: two services that overflow into each other
 /// would pass a request to and fro.
 pub(crate) fn of(
     upstream_client: &UpstreamClient,

@@ -78,7 +78,7 @@ impl OverflowOptions {
     }
 }
 
-/// A gate for the overflow of what is behind `gate`. It needs no law: nobody waits at it, and its
+/// A gate for the overflow of what is behind `gate`. It needs no law: it has no queue, and its
 /// workers are its bound.
 fn gate_beside(gate: &Gate) -> Result<Gate, BuildError> {
     let beside = StageBuilder::new(overflow_name(gate.name())).classes(gate.classes());

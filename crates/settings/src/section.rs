@@ -73,7 +73,7 @@ impl Several for Fault {
 /// A value, and where it stands.
 pub type Value<'a> = Spanned<DeValue<'a>>;
 
-/// A table of which every key is known.
+/// A table and the keys that it may have.
 #[derive(Clone)]
 pub struct Section<'a> {
     table: &'a DeTable<'a>,

@@ -52,7 +52,7 @@ pub enum Form {
     Target,
     /// A whole number between these two.
     Whole(u64, u64),
-    /// A number between these two, of which the greatest may be infinite.
+    /// A number between these two; the greatest may be infinite.
     Number(f64, f64),
     /// `true` or `false`.
     Bool,
@@ -70,7 +70,7 @@ pub enum Form {
     Either(&'static [Self]),
     /// A law by its name, or a table of its name and constants.
     Law(LawKind),
-    /// Nothing: whoever states it is told why not.
+    /// Nothing: stating it is a mistake, with this reason.
     Never {
         /// What is wrong with it.
         message: &'static str,

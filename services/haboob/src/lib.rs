@@ -17,7 +17,7 @@
 //! opens nothing that is not beneath the folders of the site, whatever links and races there are.
 //!
 //! A request is answered by the snapshot of the site that it has begun with;
-//! [`Running::reload`] exchanges it, and disturbs nobody.
+//! [`Running::reload`] exchanges it, and disturbs no request.
 //!
 //! [`config`] makes the options of a file; [`SiteOptions`] says what there is to be said.
 //!

@@ -35,7 +35,7 @@ impl PageAsked {
     }
 
     /// Tells why there is no page: to the line about the request, and if the stage said so, to
-    /// whoever looks at the latest rejections.
+    /// the list of the latest rejections.
     pub(crate) fn rejected(self, why: NotNow, entry: Option<&mut Entry>) {
         let Self { client, id, names, rejections } = self;
         let (outcome, reason) = (why.outcome(), why.reason());

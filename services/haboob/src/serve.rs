@@ -20,7 +20,7 @@ use crate::site::{Site, SiteError};
 const FILES_RESERVED: usize = 1024;
 
 /// Files that may be open besides, and their share of the descriptors if that is more: of eight
-/// clients hardly more than one is sent a long file that nobody else is sent.
+/// clients hardly more than one is sent a long file of its own.
 const OPEN_FILES_MIN: usize = 512;
 const OPEN_FILES_SHARE: usize = 8;
 
@@ -61,10 +61,10 @@ impl Options {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Nobody can be served.
+    /// Clients cannot be served.
     #[error(transparent)]
     Front(#[from] FrontError),
-    /// Nobody knows the address of a service behind.
+    /// The host of a service behind has no address.
     #[error(transparent)]
     Unknown(#[from] UnknownHost),
     /// A service behind is where clients are served.
@@ -197,7 +197,7 @@ impl Running {
     }
 
     /// Looks for the addresses of the services that `options` add, as the start does for all. A
-    /// [reload](Self::reload) does not: whoever calls it asks here before.
+    /// [reload](Self::reload) does not: call this before.
     ///
     /// # Errors
     /// [`UnknownHost`] if one of them has no address at present.

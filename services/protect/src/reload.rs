@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::running::Running;
 
 impl Running {
-    /// Takes targets, laws, overflows and certificates over from `options`. Nobody inside is disturbed, and a
+    /// Takes targets, laws, overflows and certificates over from `options`. No request inside is disturbed, and a
     /// stage whose laws stay the same keeps what they have learned. Everything else that
     /// differs is named, and stays as it was.
     ///

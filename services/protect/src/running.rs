@@ -23,10 +23,10 @@ const LOG_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Nobody can be served.
+    /// Clients cannot be served.
     #[error(transparent)]
     Front(#[from] FrontError),
-    /// Nobody knows the address of an upstream.
+    /// An upstream's host has no address.
     #[error(transparent)]
     Unknown(#[from] UnknownHost),
     /// An upstream is where clients are served.

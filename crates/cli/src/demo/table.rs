@@ -61,7 +61,7 @@ fn bar(share: f64) -> String {
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
 }
 
-/// A table that nobody reads any more is no reason to stop a run.
+/// A closed standard output is no reason to stop a run.
 fn say(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }

@@ -49,7 +49,7 @@ impl MailPassword {
     }
 }
 
-/// Asks for a password twice, or reads it once if nobody is there to be asked.
+/// Asks for a password twice, or reads it once if standard input is no terminal.
 pub(super) fn read_password() -> anyhow::Result<String> {
     let terminal = Term::stderr();
     if !io::stdin().is_terminal() {

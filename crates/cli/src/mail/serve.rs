@@ -143,7 +143,7 @@ fn greet(
             "Log in at http://{address}/ as `{OWNER}`, or as a user that you have added.\n"
         );
     }
-    // At once: whoever reads the first lines only takes nothing from the others.
+    // In one write: a reader that closes the pipe after the first lines makes no error.
     io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! Sockets that listen are passed on as systemd does it: from descriptor 3 on, as many as
 //! `LISTEN_FDS` says. They are the same sockets in both processes, with one queue of new
-//! connections, so that none is lost: whoever accepts, it is accepted. Two processes that listen
+//! connections, so that none is lost: either process may accept it. Two processes that listen
 //! by themselves on one address (`SO_REUSEPORT`) would each lose their queue with their end.
 //!
 //! The new process ends the old one with SIGTERM once it serves. If it never does, the old one

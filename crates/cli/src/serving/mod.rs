@@ -111,7 +111,7 @@ async fn run_until_the_end<S: RunningService>(
     // Also without a file to read again: the signal would end the process.
     let mut read_again = SignalWatch::read_again();
     let mut handover = Handover::watch();
-    // Whoever is told that we serve may ask us to end at once, and does not wait for a slow start.
+    // A service manager may end us at once, and does not wait for a slow start.
     let mut end = pin!(asked_to_end());
     let listeners = match handover::inherited()? {
         sockets if sockets.is_empty() => None,
@@ -134,7 +134,7 @@ async fn run_until_the_end<S: RunningService>(
     {
         let passed_on: Arc<[TcpListener]> = running.front().sockets();
         let mut beside = pin!(beside);
-        // Whoever connects after this is for the process that takes over.
+        // Later connections are for the process that takes over.
         let mut handed_over = pin!(handover.hand_over(&passed_on, &has_successor));
         let mut watch_stages = Watch::default();
         let mut expiry = tokio::time::interval(tls::EXPIRY_EVERY);
@@ -217,7 +217,7 @@ async fn reopen(log: Option<Log>) {
     let (tell, told) = oneshot::channel();
     log.reopen_then(move |reopened| {
         let reopened = reopened.map_err(|error| format!("{error}: {}", error.source));
-        // Whoever asked may have lost patience.
+        // The reload may have given up waiting.
         let _ = tell.send(reopened);
     });
     match timeout(REOPEN_TIME, told).await {

@@ -1,5 +1,5 @@
 //! Notifications to systemd (`sd_notify(3)`): ready, reloading, stopping.
-//! Without one, nobody is.
+//! Without a service manager it does nothing.
 
 use sd_notify::NotifyState;
 

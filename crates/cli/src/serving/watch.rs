@@ -58,7 +58,7 @@ impl Watch {
         }
     }
 
-    /// Logs when lines of the access log, of which `lines` are lost so far, begin to be lost and
+    /// Logs when lines of the access log (`lines` in total so far) begin to be lost and
     /// when that has ended, and the same of connections that are turned away.
     pub(crate) fn look_at_losses(&mut self, now: Instant, lines: u64, rejected: Rejected) {
         match self.lines.look(now, lines) {

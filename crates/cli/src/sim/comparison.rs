@@ -11,7 +11,7 @@ use super::knob::{self, KNOBS};
 use super::runs::{Arrangement, Results, Runs};
 use crate::columns::aligned;
 
-/// Intervals hold the true value in so many of a hundred cases.
+/// Confidence level of the intervals, as a ratio.
 const CONFIDENCE: f64 = 0.95;
 
 #[derive(Serialize)]
@@ -191,7 +191,7 @@ impl Comparison {
         lines.join("\n") + "\n"
     }
 
-    /// Whether there are several laws, none of which has made a difference.
+    /// Whether there are several laws and no difference between them.
     fn has_nothing_to_compare(&self) -> bool {
         let [first, others @ ..] = &self.laws[..] else { return false };
         let has_acted = |class: &ClassSummary| {

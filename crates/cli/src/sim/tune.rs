@@ -186,7 +186,7 @@ impl Tune {
         Ok(Ending::Done)
     }
 
-    /// The seeds after those of the search; `None` if there are not so many.
+    /// The seeds after those of the search; `None` if too few are left.
     fn held_out_seeds(&self) -> Option<Range<u64>> {
         let first = self.seed.checked_add(self.seeds)?;
         Some(first..first.checked_add(self.held_out)?)

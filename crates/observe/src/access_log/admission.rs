@@ -39,7 +39,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// A request of these names, of which nothing is known yet.
+    /// A request of these names, before anything is known of it.
     pub fn new(names: Names, id: RequestId) -> Self {
         Self { names: Some(names), ..Self::without_route(id) }
     }

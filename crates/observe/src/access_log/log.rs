@@ -67,7 +67,7 @@ impl Log {
         })
     }
 
-    /// Writes the line about what a client has sent instead of a request; so many bytes said why.
+    /// Writes the line about what a client has sent instead of a request, and the bytes of the answer that said why.
     pub fn rejected(&self, client: IpAddr, violation: Violation, bytes: usize) {
         let (format, now) = (self.format, SystemTime::now());
         self.writer.write(&Line::rejected(format, now, client, violation, bytes));

@@ -63,7 +63,7 @@ impl Text {
         self.number(time.as_secs()).fraction::<6>(time.subsec_micros())
     }
 
-    /// A point, and so many digits behind it.
+    /// A point, and this many digits behind it.
     pub(super) fn fraction<const DIGITS: usize>(&mut self, mut value: u32) -> &mut Self {
         let mut digits = [b'0'; DIGITS];
         for digit in digits.iter_mut().rev() {

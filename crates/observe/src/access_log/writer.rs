@@ -176,7 +176,7 @@ impl Pen {
             }
             self.write(after.as_bytes());
             self.confess();
-            // Whoever asked may have lost patience.
+            // The caller may have given up waiting.
             for done in flushed {
                 let _ = done.send(());
             }

@@ -8,7 +8,7 @@ use tamarisk_stage::{Phase, SenderObservation, StageObservation};
 
 use crate::status::promise::Promise;
 
-/// The name of whoever sends and is no stage.
+/// The name of senders that are no stages.
 const OUTSIDE: &str = "outside";
 
 /// The stages with their state, and arrows with the events that crossed them so far and in the last
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// `front` calls `back` twice, and nobody knows `apart`.
+    /// `front` calls `back` twice, and no stage calls `apart`.
     #[tokio::test]
     async fn arrows_say_who_has_sent_how_much_to_whom() {
         let back = Stage::builder("back").handler(async |n: u32, _: Context| Ok(n)).unwrap();

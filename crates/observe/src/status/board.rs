@@ -82,7 +82,7 @@ impl Board {
         self
     }
 
-    /// Shows a gate, whose targets whoever has the token may change.
+    /// Shows a gate. Its targets can be changed with the token.
     #[must_use]
     pub fn gate(mut self, gate: &Gate) -> Self {
         let gate = gate.clone();
@@ -103,7 +103,7 @@ impl Board {
         self
     }
 
-    /// Shows the log of the profiler, which whoever has the token may switch.
+    /// Shows the log of the profiler, which can be switched with the token.
     #[must_use]
     pub fn profile_log(mut self, log: &ProfileLog) -> Self {
         self.profile = Some(log.clone());
@@ -117,7 +117,7 @@ impl Board {
         self
     }
 
-    /// Allows changes to whoever has this token.
+    /// Allows changes with this token.
     #[must_use]
     pub fn token(mut self, token: Token) -> Self {
         self.token = Some(token);

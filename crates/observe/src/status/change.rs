@@ -127,7 +127,7 @@ fn not_allowed(why: &'static str, allowed: &'static str) -> Response<Full<Bytes>
     answer
 }
 
-/// Whether whoever asks may change things; if not, the answer.
+/// Whether the client may change things; if not, the answer.
 #[allow(clippy::result_large_err, reason = "it is the answer, and is given at once")]
 fn authorize<B>(board: &Board, request: &Request<B>) -> Result<(), Response<Full<Bytes>>> {
     let Some(token) = board.allowed() else {

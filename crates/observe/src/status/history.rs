@@ -198,7 +198,7 @@ impl Recent {
         }
     }
 
-    /// The same without so many that were rejected.
+    /// The same without this many that were rejected.
     fn without(self, rejected: u64) -> Self {
         let rejected = rejected.min(self.rejected);
         Self { offered: self.offered - rejected, rejected: self.rejected - rejected, ..self }

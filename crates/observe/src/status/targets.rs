@@ -94,7 +94,7 @@ fn object<'a>(value: &'a Value, what: &str) -> Result<&'a Map<String, Value>, St
 }
 
 fn unknown(kind: &str, name: &str, names: &[String]) -> String {
-    /// How alike two names are of which one was probably meant.
+    /// Similarity of a name to the one that was probably meant.
     const ALIKE: f64 = 0.7;
     let alike = names.iter().map(|known| (strsim::jaro_winkler(name, known), known));
     let nearest = alike.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(alike, _)| *alike >= ALIKE);

@@ -17,7 +17,7 @@ const BAD_MIN: f64 = 0.1;
 const UNFINISHED_MIN: f64 = 0.1;
 /// More than the requests that a promise of a p90 leaves out.
 const OUT_OF_REACH_MIN: f64 = 0.1;
-/// A response time of so many times its target is bad.
+/// A response time of this multiple of its target is bad.
 const LATE_BAD: f64 = 2.0;
 
 /// For how long a panic is said first: an operator who looks every few minutes sees it.

@@ -314,7 +314,7 @@ impl Driver {
     /// The client has left. What is left of a short answer comes soon; a stream would
     /// not end, and learns of it by the close.
     fn leave(&mut self) -> Next {
-        let time = self.shared.upstream_client.upstream.time_for_nobody();
+        let time = self.shared.upstream_client.upstream.abandoned_timeout();
         let abandoned = self.budget.abandoned().add();
         let is_worth_it = self.hold.ends_soon() && self.connection.has_sent_all();
         let Some(abandoned) = abandoned.filter(|_| is_worth_it) else { return Next::End };

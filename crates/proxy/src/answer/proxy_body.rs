@@ -32,7 +32,7 @@ enum Ahead {
 }
 
 impl ProxyBody {
-    /// A short body of the upstream's, all of which is there.
+    /// A short body of the upstream's, complete.
     pub(crate) fn whole(bytes: Bytes) -> Self {
         Self(ProxyBodySource::Fixed { bytes, is_ours: false })
     }

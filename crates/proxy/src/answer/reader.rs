@@ -167,7 +167,7 @@ impl AnswerReader {
                     self.input.advance(length);
                     continue;
                 }
-                // Nobody asks before the head, and behind the end comes nothing.
+                // It is not asked before the head, and behind the end comes nothing.
                 Event::Head(_) | Event::End => break,
             };
             self.finish()?;

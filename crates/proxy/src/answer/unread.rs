@@ -2,7 +2,7 @@
 //!
 //! Each takes up to 64 KiB of memory and perhaps a connection to the upstream, for as long as its
 //! client likes to read. If there are too many, the client with the most of them loses
-//! the one of which it has taken nothing for longest.
+//! the one that it has not read from for longest.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -89,7 +89,7 @@ impl Unread {
 }
 
 impl OfClient {
-    /// The answer of which the client has taken nothing for longest, which counts no more.
+    /// The answer that its client has not read from for longest, which counts no more.
     fn take_stalest(&mut self) -> Option<Arc<dyn Answer>> {
         let alive = self.answers.iter_mut().filter_map(|(_, entry)| {
             let answer = entry.as_ref()?.upgrade()?;
@@ -144,7 +144,7 @@ mod tests {
 
     const BOUNDS: Answers = Answers { client: 2, total: 3 };
 
-    /// Answers to these clients, last taken so many seconds ago; which of them are closed.
+    /// Answers to these clients, last read from this many seconds ago; which of them are closed.
     fn closed(answers: &[(u8, u64)]) -> Vec<usize> {
         let (unread, now) = (Unread::default(), Instant::now());
         let taken =

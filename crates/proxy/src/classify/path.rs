@@ -7,7 +7,7 @@ use percent_encoding::percent_decode;
 /// A path, with all below it.
 ///
 /// Names are compared whole and decoded, without parameters after a semicolon, and slashes that
-/// follow each other count as one: whoever spells a path in another way (`/%61dmin`, `/admin;a=b`,
+/// follow each other count as one: a client that spells a path in another way (`/%61dmin`, `/admin;a=b`,
 /// `//admin`, `/;a=b/admin`) has asked for the same. An escaped slash and a backslash are part of a
 /// name; [`takes_slashed`](Self::takes_slashed) is for services that take them for slashes.
 ///

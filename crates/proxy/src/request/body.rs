@@ -28,7 +28,7 @@ pub(crate) enum BodyLength {
     Empty,
     /// So many bytes.
     Known(u64),
-    /// Nobody knows: it is sent in chunks.
+    /// Unknown: it is sent in chunks.
     Unknown,
 }
 

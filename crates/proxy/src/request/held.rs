@@ -7,7 +7,7 @@ pub struct Held {
     pub memory: u64,
     /// Bytes in files.
     pub file: u64,
-    /// Files, each of which takes a descriptor.
+    /// Files; each takes a descriptor.
     pub files: u64,
 }
 

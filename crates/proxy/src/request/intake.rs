@@ -151,7 +151,7 @@ impl Intake {
         }
     }
 
-    /// Whether there is room for so many more bytes in memory. If so, it is reserved and counted.
+    /// Whether there is room for this many more bytes in memory. If so, it is reserved and counted.
     fn fits(&mut self, bytes: usize) -> bool {
         let length = self.memory.len() + bytes;
         if length as u64 > self.each.memory {
@@ -168,7 +168,7 @@ impl Intake {
         has_room
     }
 
-    /// Counts so many bytes in memory, and no others, if there is room.
+    /// Counts exactly this many bytes in memory, if there is room.
     fn holds(&mut self, memory: u64) -> bool {
         memory <= self.each.memory && self.account.hold(Held { memory, ..self.account.held() })
     }
@@ -208,7 +208,7 @@ impl Intake {
         Ok(intake)
     }
 
-    /// Waits for the disk, on which all bodies have so many bytes.
+    /// Waits for the disk, given the bytes that all bodies have there.
     fn write_to_file(&mut self, bytes: &[u8], of_all: u64) -> io::Result<()> {
         let spool = match &mut self.spool {
             Some(spool) => spool,
@@ -277,7 +277,7 @@ mod tests {
 
     const DATA: &[u8] = &[b'a'; 1000];
 
-    /// A body of which nothing has come; so much of it stays in memory.
+    /// A body before its first byte; so much of it stays in memory.
     fn intake(budget: &Budget, memory: u64) -> Intake {
         let each = Each { memory, max: 10_000 };
         let account = budget.account([192, 0, 2, 1].into());

@@ -142,7 +142,7 @@ impl Receiving {
     }
 }
 
-/// The bytes a second of a body of which so many have come in this time.
+/// The bytes a second of a body, from the bytes that have come in this time.
 pub(crate) fn rate(bytes: u64, time: Duration) -> f64 {
     bytes as f64 / time.max(RATE_TIME_MIN).as_secs_f64()
 }

@@ -32,7 +32,7 @@ fn free(file: &File) -> io::Result<u64> {
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Whether others have as much of the disk left as bodies have, which have so many bytes.
+/// Whether others have as much of the disk left as bodies take: this many bytes.
 fn leaves_room(bodies: u64, free: u64) -> bool {
     bodies <= free
 }
@@ -49,7 +49,7 @@ impl Spool {
         Ok(Self { file: tempfile::tempfile_in(folder())?, length: 0 })
     }
 
-    /// Writes `bytes` behind what there is, where all bodies have so many in files.
+    /// Appends `bytes`, given the bytes that all bodies have in files.
     ///
     /// # Errors
     /// `StorageFull` if bodies would take more than half of what is free without them.

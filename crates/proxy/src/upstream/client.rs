@@ -112,7 +112,7 @@ impl UpstreamClient {
         known.clone()
     }
 
-    /// Why a request has failed, for whoever looks at the stage.
+    /// Why a request has failed, as the stage shows it.
     fn failure(&self, error: ProxyError) -> String {
         let Upstream { host, port, .. } = &*self.upstream;
         match error {
@@ -171,8 +171,8 @@ impl UpstreamClient {
         // The request's fields have been written: their map serves for the answer's.
         let mut spare = std::mem::take(&mut head.headers);
         spare.clear();
-        let time_for_nobody = self.upstream.time_for_nobody();
-        let mut exchange = Exchange::new(connection, permit, &self.abandoned, time_for_nobody);
+        let abandoned_timeout = self.upstream.abandoned_timeout();
+        let mut exchange = Exchange::new(connection, permit, &self.abandoned, abandoned_timeout);
         // An overflow has few places: its time goes on while a client is waited for.
         exchange.waits_for_client = !overflows;
         let sent = Instant::now();
@@ -264,7 +264,7 @@ fn can_repeat(method: &Method, body: BodyLength) -> bool {
 struct Exchange<'a> {
     parts: Option<(Box<UpstreamConnection>, GatePermit)>,
     abandoned: &'a Count,
-    time_for_nobody: Duration,
+    abandoned_timeout: Duration,
     /// The time stands still while there is nothing to do but to wait for the client.
     waits_for_client: bool,
     /// The client has been told that its deadline has passed.
@@ -273,15 +273,15 @@ struct Exchange<'a> {
 
 impl<'a> Exchange<'a> {
     /// The request that has begun on `connection`. Without a client it goes on for
-    /// `time_for_nobody`, if there are not too many of `abandoned`.
+    /// `abandoned_timeout`, if there are not too many of `abandoned`.
     fn new(
         connection: Box<UpstreamConnection>,
         permit: GatePermit,
         abandoned: &'a Count,
-        time_for_nobody: Duration,
+        abandoned_timeout: Duration,
     ) -> Self {
         let parts = Some((connection, permit));
-        Self { parts, abandoned, time_for_nobody, waits_for_client: true, is_overdue: false }
+        Self { parts, abandoned, abandoned_timeout, waits_for_client: true, is_overdue: false }
     }
 
     /// The head of the answer; see [`UpstreamConnection::answer`].
@@ -326,7 +326,7 @@ impl Drop for Exchange<'_> {
         let (Ok(runtime), Some(counted)) = (Handle::try_current(), counted) else {
             return if is_overdue { permit.terminate() } else { drop(permit) };
         };
-        let time = self.time_for_nobody;
+        let time = self.abandoned_timeout;
         runtime.spawn(async move {
             let _ = timeout(time, connection.outlast()).await;
             drop(connection);

@@ -1,8 +1,8 @@
-//! One connection to an upstream, driven by whoever holds it.
+//! One connection to an upstream, driven by the request that holds it.
 //!
 //! An HTTP client is usually a task beside the request, so that every request crosses
 //! tasks four times. Here the request's own task reads and writes the connection. One
-//! that nobody holds is watched by nobody: whether the upstream has closed it is found
+//! that is idle is not watched: whether the upstream has closed it is found
 //! out when it is next looked at.
 //!
 //! It is written by hand, not with hyper's client, for what a proxy wants and a client

@@ -9,10 +9,10 @@ use http::Method;
 use parking_lot::Mutex;
 use tamarisk_control::ClassId;
 
-/// Kinds of which a time is kept. A proxy folds the paths of an application into a few dozen.
+/// Kinds whose time is kept. A proxy folds the paths of an application into a few dozen.
 const KINDS_MAX: usize = 64;
 
-/// One request of so many is looked at, so that cores do not wait for each other.
+/// One request in this many is measured, so that cores do not wait for each other.
 const ONE_OF: u32 = 8;
 
 /// No more is kept of a path.

@@ -168,8 +168,8 @@ impl Upstream {
         self.tells_quality.load(Ordering::Relaxed).then(|| permit.quality())
     }
 
-    /// How long it may go on with what nobody waits for any more.
-    pub(crate) fn time_for_nobody(&self) -> Duration {
+    /// How long it may go on with an abandoned request.
+    pub(crate) fn abandoned_timeout(&self) -> Duration {
         self.answer_time.min(abandoned::TIME_MAX)
     }
 

@@ -17,7 +17,7 @@ pub enum FrontError {
     /// The system gives no sockets or threads to serve with.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// Changes cannot be allowed to whoever has the token.
+    /// The token that allows changes cannot be read.
     #[error(transparent)]
     Token(#[from] InvalidToken),
     /// The profile cannot be written.

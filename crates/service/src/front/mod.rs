@@ -28,7 +28,7 @@ pub use prepared::{PreparedFront, ensure_apart};
 
 use self::status_port::{ShownStatus, StatusPort};
 
-/// Sockets that listen, where nobody is served yet.
+/// Sockets that listen. Clients are not served yet.
 pub struct Front {
     listeners: Listeners,
     status: StatusPort,
@@ -124,7 +124,7 @@ impl RunningFront {
         self.server.connections_limit()
     }
 
-    /// Who was rejected before there was a request, so far.
+    /// Connections rejected before a request was read.
     pub fn rejected(&self) -> Rejected {
         self.server.rejected()
     }

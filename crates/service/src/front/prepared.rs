@@ -84,7 +84,7 @@ fn share_an_address(one: SocketAddr, other: SocketAddr) -> bool {
     one == other || has(one, other) || has(other, one)
 }
 
-/// That this machine has the address, whoever listens there.
+/// That this machine has the address. Its port may be taken.
 fn is_ours(address: SocketAddr) -> Result<(), ListenError> {
     match UdpSocket::bind((address.ip(), 0)) {
         Err(source) if source.kind() == io::ErrorKind::AddrNotAvailable => {

@@ -71,7 +71,7 @@ impl ClassDefinition {
     }
 }
 
-/// Whether `other` holds of all requests of which `condition` does.
+/// Whether every request that meets `condition` meets `other`.
 fn implies(condition: &Condition, other: &Condition) -> bool {
     use Condition::{Address, Cookie, Header, Path};
     match (condition, other) {

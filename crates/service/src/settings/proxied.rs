@@ -27,7 +27,7 @@ pub struct Proxied<'a> {
     pub url: &'a str,
     /// Where the route begins.
     pub span: Range<usize>,
-    /// The classes of the file, of which `classes` picks some.
+    /// The classes of the file; the key `classes` picks some of them.
     pub classes: &'a [ClassDefinition],
     /// What is promised where neither the route nor a class says.
     pub target: Option<Target>,

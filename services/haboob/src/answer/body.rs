@@ -21,7 +21,7 @@ use crate::page::page_file::ReadInto;
 /// enough that the disk does not seek for little, and all that one answer holds in memory.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The size of the next read of a file of which so many bytes are `left`.
+/// The size of the next read of a file with this many bytes `left`.
 fn next_read(left: u64) -> u64 {
     left.min(read_size(CHUNK_BYTES) as u64)
 }
@@ -111,7 +111,7 @@ impl Body for SiteBody {
     }
 }
 
-/// Parts of pages, of which most bodies have one.
+/// Parts of pages; most bodies have one.
 #[derive(Default)]
 struct PageBody {
     part: Option<Part>,

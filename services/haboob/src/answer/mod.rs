@@ -195,7 +195,7 @@ impl Wish {
     }
 }
 
-/// `answer`, which is a text of ours, as a page for whoever asks for HTML.
+/// `answer`, which is a text of ours, as a page for clients that ask for HTML.
 pub(crate) fn for_people(mut answer: Answer, wish: &Wish) -> Answer {
     let status = answer.status();
     let is_ours = answer.headers().get(CONTENT_TYPE) == Some(&TEXT);
@@ -214,7 +214,7 @@ pub(crate) fn for_people(mut answer: Answer, wish: &Wish) -> Answer {
     answer
 }
 
-/// Whether a page may stand for `answer`: whoever asked for JSON is told in JSON.
+/// Whether a page may stand for `answer`: a client that asked for JSON gets JSON.
 pub(crate) fn is_text(answer: &Answer) -> bool {
     let content_type = answer.headers().get(CONTENT_TYPE);
     content_type.is_some_and(|content_type| content_type.as_bytes().starts_with(b"text/"))

@@ -13,7 +13,7 @@ use crate::cache::page_cache::PageKey;
 use crate::cache::pages::{PageSource, Pages};
 
 /// A page that has been asked for, or what was said instead. Others may wait for the same one:
-/// whoever has this has to wait for it or to drop it.
+/// its holder has to wait for it or to drop it.
 pub(crate) struct Loading {
     pub(crate) key: PageKey,
     loaded: Pin<Box<dyn Future<Output = LoadOutcome> + Send>>,

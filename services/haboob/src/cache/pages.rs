@@ -14,8 +14,8 @@ use crate::disk::path::SitePath;
 use crate::disk::root::FileError;
 use crate::page::{Page, Stamp};
 
-/// A page that nobody has compared with the disk for so long after it was due is compared before it
-/// is sent: what it says may be long past. It is asked for so seldom that nobody waits for others.
+/// A page that was not compared with the disk for so long after it was due is compared before it
+/// is sent: what it says may be long past. It is asked for so seldom that requests do not wait for each other.
 const OVERDUE_NANOS: u64 = 2_000_000_000;
 
 /// What a path has led to, or the status that says why to nothing.
@@ -128,7 +128,7 @@ impl Pages {
         })
     }
 
-    /// Compares a page with the disk, which nobody waits for.
+    /// Compares a page with the disk; no request waits for that.
     fn check(self: &Arc<Self>, source: &PageSource, key: &PageKey, page: &Arc<Page>) {
         let (pages, page) = (Arc::clone(self), Arc::clone(page));
         let (source, key) = (source.clone(), key.clone());

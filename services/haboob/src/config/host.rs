@@ -58,7 +58,7 @@ pub(super) struct Common<'a> {
     pub(super) target: Target,
 }
 
-/// All hosts, no two of which have the same name.
+/// All hosts. No two have the same name.
 pub(super) fn hosts(value: &Value<'_>, common: Common<'_>) -> Result<Vec<HostOptions>, Fault> {
     let mut taken: Vec<Option<HostName>> = Vec::new();
     let hosts = list(value, |value| {

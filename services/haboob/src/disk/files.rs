@@ -102,7 +102,7 @@ impl Files {
         Ok(Self { load: loads.sink(), loads, classes, chunks, open, workers: self.workers })
     }
 
-    /// From now on its targets hold, also for whoever shares the stage.
+    /// From now on its targets hold, for all clones of the stage.
     pub(crate) fn take_over(&self) {
         let targets = self.classes.iter().map(|(id, class)| (id, class.target));
         self.loads.set_targets(&targets.collect::<Vec<_>>());
@@ -191,7 +191,7 @@ impl BlockingHandler<ChunkRequest> for ChunkReader {
     fn handle(&mut self, batch: &mut Batch<ChunkRequest>) -> Result<(), BoxError> {
         while let Some((Request { body: Chunk { file, part, wanted }, reply }, _)) = batch.next() {
             let read = match wanted {
-                // Nobody waits for it any more.
+                // It was abandoned.
                 _ if reply.is_abandoned() => Ok(Bytes::new()),
                 ReadInto::Answer => file.read(part),
                 ReadInto::Memory => file.touch(part).map(|()| Bytes::new()),

@@ -78,7 +78,7 @@ pub(crate) enum OpenPage {
 }
 
 impl OpenPage {
-    /// How much is to be read: nobody knows it of a folder, which comes last.
+    /// How much is to be read: unknown of a folder, which comes last.
     pub(crate) fn length(&self) -> u64 {
         match self {
             Self::File(file) => file.plain.1.len(),

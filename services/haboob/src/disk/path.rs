@@ -16,7 +16,7 @@ const WELL_KNOWN: &[u8] = b".well-known";
 /// What becomes of files whose names begin with a dot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HiddenFiles {
-    /// Nobody sees them, but for `/.well-known`.
+    /// They are not served, except below `/.well-known`.
     #[default]
     Hidden,
     /// They are served as all others.

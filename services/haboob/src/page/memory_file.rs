@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use tamarisk_server::{FileLoad, SentFile};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Each takes a descriptor, of which a server keeps a thousand beside its connections.
+/// Each takes a descriptor; a server keeps a thousand beside its connections.
 const COUNT_MAX: usize = 256;
 
 /// Of this process, whose descriptors they take.

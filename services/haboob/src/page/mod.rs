@@ -73,7 +73,7 @@ pub(crate) struct Stamp {
     pub(crate) encoded: [Option<FileStamp>; 3],
 }
 
-/// The same as long as nobody has written to the file or put another in its place.
+/// The same as long as the file was neither written to nor replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     device: u64,
@@ -179,7 +179,7 @@ impl Page {
         self.search.is_now(SEARCH_NANOS, now)
     }
 
-    /// Whether nobody has written to those of its files that are open, or deleted them.
+    /// Whether those of its files that are open were neither written to nor deleted.
     pub(crate) fn is_current(&self) -> bool {
         self.files().all(PageFile::is_current)
     }

@@ -110,7 +110,7 @@ impl PageFile {
         self.is_told_of
     }
 
-    /// Whether nobody has written to it since it was opened, or deleted it.
+    /// Whether it was neither written to nor deleted since it was opened.
     pub(crate) fn is_current(&self) -> bool {
         let is_current = |stat: Stat| Written::of(&stat) == self.written && stat.st_nlink > 0;
         fstat(&self.file).is_ok_and(is_current)

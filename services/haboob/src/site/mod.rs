@@ -23,7 +23,7 @@ pub use self::error::SiteError;
 use crate::site::options::SiteOptions;
 use crate::site::snapshot::SiteSnapshot;
 
-/// A disk that hangs keeps nobody from ending: the last lines of the log may then be lost.
+/// A disk that hangs does not delay the end: the last lines of the log may then be lost.
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A site that serves; clones share it.

@@ -37,7 +37,7 @@ pub(crate) struct SiteSnapshot {
     pub(crate) proxy: tamarisk_proxy::Site,
     pub(crate) log: Option<Log>,
     folders: Vec<Arc<Folder>>,
-    /// The number of the next folder that nobody has known before.
+    /// The number of the next new folder.
     next_folder: u32,
 }
 

@@ -31,7 +31,7 @@ pub(super) enum Change {
 }
 
 impl Losses {
-    /// What has changed, if there were so many so far.
+    /// What has changed, given the total so far.
     pub(super) fn look(&mut self, now: Instant, count: u64) -> Option<Change> {
         // Another log counts from zero.
         let new = count.saturating_sub(std::mem::replace(&mut self.before, count));

@@ -20,7 +20,7 @@ pub(super) struct OutOfReach {
 }
 
 impl OutOfReach {
-    /// A line for each upstream of which something is to be said now.
+    /// A line for each upstream that has news.
     pub(super) fn look(
         &mut self,
         now: Instant,

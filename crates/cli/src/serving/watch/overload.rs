@@ -199,7 +199,7 @@ mod tests {
         Named { name: "127.0.0.1:3000".to_owned(), rejected: "got 503" }
     }
 
-    /// A stage of whose requests so many have ended, were rejected and have failed.
+    /// A stage with these numbers of requests that ended, were rejected and failed.
     fn stage(ended: u64, rejected: u64, failed: u64) -> StageObservation {
         let gate = tamarisk_stage::StageBuilder::new("app").gate().unwrap();
         let mut seen = gate.observe();
@@ -211,7 +211,7 @@ mod tests {
         seen
     }
 
-    /// What is said when a stage is seen so after so many seconds.
+    /// What is said when a stage is seen in this state at this second.
     fn look(
         overload: &mut Overload,
         start: Instant,

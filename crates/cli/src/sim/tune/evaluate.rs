@@ -81,7 +81,7 @@ impl<'a> Tracker<'a> {
         let stop = Arc::new(AtomicBool::new(false));
         let watch = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let stopping = Arc::clone(&stop);
-        // It ends with the process, as nobody waits for it.
+        // It ends with the process: its result is not awaited.
         std::thread::Builder::new().name("interrupt".to_owned()).spawn(move || {
             watch.block_on(interrupted());
             stopping.store(true, Ordering::Relaxed);
