@@ -13,8 +13,8 @@ const INTRODUCTION: &str = "\
 # Configuration files
 Every key of every file. `cargo xtask config` makes this page of what the readers of the files declare.
 
-An unknown key is a mistake, and so is a value that cannot be; it is shown where it stands, with what was expected there. `tamarisk protect --config FILE --check` \
-and `tamarisk serve FILE --check` look for mistakes and do nothing else. Editors that know TOML schemas (taplo, Even Better TOML) complete and check keys if the \
+An unknown key is a mistake, and so is a value that cannot be; each is shown where it stands, with what was expected there. `tamarisk protect --config FILE --check` \
+and `tamarisk serve FILE --check` show [all that would keep the service from starting](OPERATING.md#serving-a-site), and end. Editors that know TOML schemas (taplo, Even Better TOML) complete and check keys if the \
 first line names a schema: `#:schema URL-or-path/of/docs/schema/protect.json`.
 
 - A *time* is a number and a unit, `ns`, `us`, `ms`, `s`, `m` or `h`: `\"1.5s\"`. It is longer than 0.
