@@ -154,10 +154,10 @@ impl Proxy {
         let client = || self.client(peer, &head.headers);
         let choice =
             self.routes.choice(route, &head.method, head.uri.path(), &head.headers, client);
-        self.answer_as(choice, peer, &mut head, body, entry).await
+        self.answer_as::<Inline>(choice, peer, &mut head, body, entry).await
     }
 
-    async fn answer(
+    async fn answer<P: Placement>(
         &self,
         peer: &Peer,
         head: &mut Parts,
@@ -165,7 +165,7 @@ impl Proxy {
         entry: Option<&mut access_log::Entry>,
     ) -> Response<ProxyBody> {
         match self.choose(peer, head) {
-            Some(choice) => self.answer_as(choice, peer, head, body, entry).await,
+            Some(choice) => self.answer_as::<P>(choice, peer, head, body, entry).await,
             None => {
                 let (id, error) = (self.ids.of(&head.headers), ProxyError::NoRoute);
                 if let Some(entry) = entry {
@@ -176,7 +176,7 @@ impl Proxy {
         }
     }
 
-    async fn answer_as(
+    async fn answer_as<P: Placement>(
         &self,
         choice: Choice,
         peer: &Peer,
@@ -270,7 +270,8 @@ impl Proxy {
         let accept = head.headers.get(ACCEPT).cloned();
         let can_reload = head.method == Method::GET;
         let request = Outgoing { head, id: &id, body, permit };
-        let answered = passage.go(upstream_client, request, logged.as_deref_mut()).await;
+        let going = passage.go(upstream_client, request, logged.as_deref_mut());
+        let answered = P::place(going).await;
         match answered {
             Ok(answer) => {
                 let (has_failed, took) = (has_failed(answer.status()), waited() - queued);
@@ -342,6 +343,33 @@ impl Proxy {
     }
 }
 
+type Answering =
+    Pin<Box<dyn Future<Output = Result<Response<Logged<ProxyBody>>, Infallible>> + Send>>;
+
+/// Where the way of a request through its upstream is kept: half of all the memory that a request needs, and
+/// not before it has a place.
+trait Placement: 'static {
+    fn place<F: Future + Send>(future: F) -> impl Future<Output = F::Output> + Send;
+}
+
+/// With the rest, so that nothing more is allocated.
+struct Inline;
+
+impl Placement for Inline {
+    fn place<F: Future + Send>(future: F) -> impl Future<Output = F::Output> + Send {
+        future
+    }
+}
+
+/// In memory of its own: where the body is still to come, it is not taken until then.
+struct Boxed;
+
+impl Placement for Boxed {
+    fn place<F: Future + Send>(future: F) -> impl Future<Output = F::Output> + Send {
+        Box::pin(future)
+    }
+}
+
 /// The service of one client's connection; see [`Proxy::connect`].
 pub struct ProxyService {
     proxy: Arc<Proxy>,
@@ -369,21 +397,28 @@ impl ProxyService {
         let client = self.proxy.client(&self.peer, request.headers());
         Some(log.begin(client, &access_log::Asked::from(request)))
     }
+
+    fn answer<P: Placement>(&self, request: Request<ClientBody>) -> Answering {
+        let (proxy, peer) = (Arc::clone(&self.proxy), Arc::clone(&self.peer));
+        let mut entry = self.entry(&request);
+        let (mut head, body) = request.into_parts();
+        Box::pin(async move {
+            let answer = proxy.answer::<P>(&peer, &mut head, body, entry.as_deref_mut()).await;
+            Ok(Logged::answer(answer, entry))
+        })
+    }
 }
 
 impl Service<Request<ClientBody>> for ProxyService {
     type Response = Response<Logged<ProxyBody>>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn call(&self, request: Request<ClientBody>) -> Self::Future {
-        let (proxy, peer) = (Arc::clone(&self.proxy), Arc::clone(&self.peer));
-        let mut entry = self.entry(&request);
-        let (mut head, body) = request.into_parts();
-        Box::pin(async move {
-            let answer = proxy.answer(&peer, &mut head, body, entry.as_deref_mut()).await;
-            Ok(Logged::answer(answer, entry))
-        })
+        match request.body().has_come() {
+            true => self.answer::<Inline>(request),
+            false => self.answer::<Boxed>(request),
+        }
     }
 }
 

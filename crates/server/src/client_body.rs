@@ -63,6 +63,11 @@ impl ClientBody {
         }
     }
 
+    /// Whether all of it has come with its head.
+    pub fn has_come(&self) -> bool {
+        matches!(self.0, Kind::Whole(_))
+    }
+
     /// The body of a request over HTTP/1.
     pub(crate) fn of_request(body: RequestBody) -> Self {
         Self(Kind::Request(body))

@@ -27,7 +27,7 @@ impl<S: ClientService> Http1<S> {
     /// With the client of `wire`, who has `permit` until the end; for the time between requests
     /// there is a `clock`.
     pub(crate) fn new(
-        wire: Wire<Stream>,
+        wire: Box<Wire<Stream>>,
         service: S,
         settings: Arc<ConnectionSettings>,
         permit: ConnectionPermit,
@@ -40,7 +40,9 @@ impl<S: ClientService> Http1<S> {
             idle_time: settings.idle_time,
             idle_queue: Some(settings.idle.clone()),
         };
-        let connection = Connection::new(wire, service, requests, clock);
+        // Taken out of its box here, and not by who calls: an async function would free the box at
+        // its end.
+        let connection = Connection::new(*wire, service, requests, clock);
         Self { connection, settings, permit }
     }
 

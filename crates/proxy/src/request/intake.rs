@@ -139,10 +139,18 @@ impl Intake {
             return Err(ProxyError::TooLong);
         }
         if !self.fits(data.len()) {
-            let memory = mem::take(&mut self.memory).into();
-            self = self.write(memory).await?;
+            // Boxed, for most bodies need no file.
+            return Box::pin(self.spill(data)).await;
         }
         // Copied, because a part may be a few bytes of a large buffer.
+        self.memory.extend_from_slice(&data);
+        Ok(self)
+    }
+
+    /// Writes what is in memory to the file, and `data` behind it unless there is room for it now.
+    async fn spill(mut self, data: Bytes) -> Result<Self, ProxyError> {
+        let memory = mem::take(&mut self.memory).into();
+        self = self.write(memory).await?;
         if self.fits(data.len()) {
             self.memory.extend_from_slice(&data);
             Ok(self)
@@ -226,7 +234,7 @@ impl Intake {
             self.holds(memory.len() as u64);
             return Ok(Buffered { trailers, ..self.keep(memory) });
         }
-        let Self { spool, account, .. } = self.write(memory).await?;
+        let Self { spool, account, .. } = Box::pin(self.write(memory)).await?;
         let spool = spool.expect("there was one before");
         let (length, store) = (spool.length(), Store::File(Spooled::new(spool, account)));
         Ok(Buffered { length, store, trailers })

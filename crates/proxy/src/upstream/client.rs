@@ -162,7 +162,8 @@ impl UpstreamClient {
         let can_repeat = can_repeat(&head.method, length);
         let (mut connection, kept) = match self.pool.take() {
             Some(connection) => (connection, true),
-            None => match self.connect(&mut time, limit).await {
+            // Boxed, for most requests have a connection.
+            None => match Box::pin(self.connect(&mut time, limit)).await {
                 Ok(connection) => (connection, false),
                 Err(error) => return fail(error, permit),
             },
@@ -184,7 +185,7 @@ impl UpstreamClient {
             && sent.elapsed() < STALE_WITHIN
         {
             time = time.saturating_sub(sent.elapsed());
-            match self.connect(&mut time, limit).await {
+            match Box::pin(self.connect(&mut time, limit)).await {
                 Ok(connection) => exchange.begin_again(connection),
                 Err(error) => return fail(error, exchange.done().1),
             }

@@ -93,8 +93,7 @@ impl<S: ClientService> IdleConnections<S> {
                 wire.tell(permit.connection());
                 match protocol_at_once(&mut wire) {
                     Poll::Ready(Ok(Some(Protocol::Http1))) => {
-                        let http =
-                            Http1::new(*wire, service, settings, permit, Deadline::default());
+                        let http = Http1::new(wire, service, settings, permit, Deadline::default());
                         return self.take_in(Box::new(http), Duration::ZERO);
                     }
                     // It has left.
