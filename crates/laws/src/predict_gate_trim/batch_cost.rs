@@ -22,6 +22,8 @@ pub(crate) struct BatchCost {
     /// Of the counts, and of these and the times.
     variance: f64,
     covariance: f64,
+    /// b, of what an event costs in a batch of `count`.
+    fixed_share: f64,
 }
 
 /// How the work that waits and runs compares with the mean work of an event.
@@ -39,7 +41,14 @@ impl BatchPace {
 
 impl Default for BatchCost {
     fn default() -> Self {
-        Self { most: 1.0, count: 1.0, seconds: 0.0, variance: 0.0, covariance: 0.0 }
+        Self {
+            most: 1.0,
+            count: 1.0,
+            seconds: 0.0,
+            variance: 0.0,
+            covariance: 0.0,
+            fixed_share: 0.0,
+        }
     }
 }
 
@@ -64,6 +73,13 @@ impl BatchCost {
         self.seconds += gain * from_seconds;
         self.variance += gain * (from_count * from_count * (1.0 - gain) - self.variance);
         self.covariance += gain * (from_count * from_seconds * (1.0 - gain) - self.covariance);
+        // Batches of one size say nothing of another.
+        let varies = self.variance > 1e-6 * self.count * self.count;
+        self.fixed_share = if varies && self.seconds > 0.0 {
+            (self.covariance * self.count / (self.variance * self.seconds)).clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
     }
 
     /// How many events a batch has had, on average.
@@ -81,18 +97,8 @@ impl BatchCost {
     fn pace_of_batches(&self, backlog: &Backlog<'_>, more: u32) -> BatchPace {
         let queued = f64::from(backlog.queued_total) + f64::from(more);
         let next = (queued / f64::from(backlog.workers.get())).clamp(1.0, self.most.max(1.0));
-        let known = self.share(self.count);
-        let queued = if known > 0.0 { self.share(next) / known } else { 1.0 };
+        let queued = (1.0 - self.fixed_share) * self.count / next + self.fixed_share;
         BatchPace { queued, running: self.count }
-    }
-
-    /// What each of `count` events costs.
-    fn share(&self, count: f64) -> f64 {
-        let most = self.seconds / self.count;
-        // Batches of one size say nothing of another.
-        let varies = self.variance > 1e-6 * self.count * self.count;
-        let each = if varies { (self.covariance / self.variance).clamp(0.0, most) } else { 0.0 };
-        (self.seconds - each * self.count) / count + each
     }
 }
 
@@ -121,7 +127,7 @@ mod tests {
         };
         let BatchPace { queued, running } = cost.pace(&backlog, 0);
         assert!((running - cost.count()).abs() < 1e-12);
-        queued * cost.share(cost.count())
+        queued * cost.seconds / cost.count
     }
 
     #[test]

@@ -198,6 +198,7 @@ impl<T: Item> Core<T> {
     }
 
     /// Decides on one event; a rejection is not counted.
+    #[inline]
     pub(crate) fn decide(
         &self,
         state: &mut State<T>,
@@ -205,18 +206,15 @@ impl<T: Item> Core<T> {
         meta: &EventMetadata,
     ) -> Result<(), Rejection> {
         self.check(state, now, meta)?;
-        let decision = if state.finds_none_idle() {
-            let takes_turns = self.processors.is_some();
-            let (decision, grown) = state.decide_short(now, &arrival(meta), takes_turns);
-            if grown {
+        let mut runs_soon = false;
+        if state.finds_none_idle() {
+            let shortfall = state.ask_for_workers(now, self.processors.is_some());
+            runs_soon = shortfall.runs_soon;
+            if shortfall.grows {
                 self.shortage.notify_one();
             }
-            decision
-        } else {
-            let backlog = state.ledger.backlog(state.workers);
-            state.ruling.admission_mut().on_arrival(now, &arrival(meta), &backlog)
-        };
-        match decision {
+        }
+        match state.on_arrival(now, &arrival(meta), runs_soon) {
             Decision::Admit => Ok(()),
             Decision::Reject(rejection) => Err(rejection),
         }

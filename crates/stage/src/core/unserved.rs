@@ -1,10 +1,18 @@
 //! Events that find no idle worker: more workers are asked for at once, and those that are about to take
 //! what waits are no queue to the law.
 
-use tamarisk_control::{Arrival, Backlog, Concurrency, Decision, Timestamp};
+use tamarisk_control::{Arrival, Concurrency, Decision, Timestamp};
 
 use super::item::Item;
 use super::state::State;
+
+/// What an event brings about that finds no idle worker.
+pub(super) struct Shortfall {
+    /// There are to be more workers.
+    pub(super) grows: bool,
+    /// Idle workers are about to take all that waits.
+    pub(super) runs_soon: bool,
+}
 
 impl<T: Item> State<T> {
     /// Whether an event that comes now finds no idle worker, or others before it do.
@@ -13,29 +21,32 @@ impl<T: Item> State<T> {
         self.ledger.queued() > 0 || self.ledger.running() >= self.workers.get()
     }
 
-    /// Decides on an arrival that finds none idle. Whether there are to be more workers, too.
-    pub(super) fn decide_short(
+    /// An event has come that finds none idle: asks for more workers, unless they would not help.
+    #[inline(never)]
+    pub(super) fn ask_for_workers(&mut self, now: Timestamp, takes_turns: bool) -> Shortfall {
+        if takes_turns || (self.has_free_place() && self.shortage.is_slow(now)) {
+            return Shortfall { grows: false, runs_soon: false };
+        }
+        let grows = self.meet_shortage(now);
+        Shortfall { grows, runs_soon: !T::BRINGS_WORKER && self.counts_soon_running() }
+    }
+
+    /// Has the law decide on an arrival. `runs_soon` says whether what is queued counts as running.
+    #[inline]
+    pub(super) fn on_arrival(
         &mut self,
         now: Timestamp,
         arrival: &Arrival,
-        takes_turns: bool,
-    ) -> (Decision, bool) {
-        let is_slow = self.has_free_place() && self.shortage.is_slow(now);
-        let grown = !takes_turns && !is_slow && self.meet_shortage(now);
-        let is_woken = !T::BRINGS_WORKER && !takes_turns && !is_slow;
-        let soon = is_woken && self.counts_soon_running();
-        let backlog = self.ledger.backlog(self.workers);
-        let backlog = match soon {
-            true => Backlog {
-                queued: &self.shortage.none_queued,
-                running: &self.shortage.running_soon,
-                queued_total: 0,
-                running_total: backlog.running_total + backlog.queued_total,
-                ..backlog
-            },
-            false => backlog,
-        };
-        (self.ruling.admission_mut().on_arrival(now, arrival, &backlog), grown)
+        runs_soon: bool,
+    ) -> Decision {
+        let mut backlog = self.ledger.backlog(self.workers);
+        if runs_soon {
+            backlog.running_total += backlog.queued_total;
+            backlog.queued_total = 0;
+            backlog.running = &self.shortage.running_soon;
+            backlog.queued = &self.shortage.none_queued;
+        }
+        self.ruling.admission_mut().on_arrival(now, arrival, &backlog)
     }
 
     /// Events have been taken out of the queue.
@@ -47,13 +58,15 @@ impl<T: Item> State<T> {
 
     /// Has more workers if the law says so.
     fn meet_shortage(&mut self, now: Timestamp) -> bool {
+        let (least, most) = (*self.bounds.start(), *self.bounds.end());
         // The admission law says how many work: fewer than there are, or any number.
-        if self.workers != self.worker_count || now < self.shortage.none_before {
+        let follows_admission = self.workers != self.worker_count;
+        if least == most || follows_admission || now < self.shortage.none_before {
             return false;
         }
         let backlog = self.ledger.backlog(self.workers);
         let wanted = self.ruling.on_shortage(now, &backlog).get();
-        let wanted = Concurrency::new(wanted.min(*self.bounds.end()));
+        let wanted = Concurrency::new(wanted.min(most));
         let grows = wanted > self.worker_count;
         if grows {
             self.worker_count = wanted;
@@ -62,13 +75,16 @@ impl<T: Item> State<T> {
         grows
     }
 
+    fn inside(&self) -> u32 {
+        (self.ledger.queued() as u32).saturating_add(self.ledger.running())
+    }
+
     /// Whether all that waits is about to be taken by idle workers; then it is counted as running.
     fn counts_soon_running(&mut self) -> bool {
-        let backlog = self.ledger.backlog(self.workers);
-        let soon = backlog.queued_total.saturating_add(backlog.running_total);
-        if backlog.queued_total == 0 || soon >= self.workers.get() {
+        if self.ledger.queued() == 0 || self.inside() >= self.workers.get() {
             return false;
         }
+        let backlog = self.ledger.backlog(self.workers);
         let counts = backlog.queued.iter().zip(backlog.running);
         for (of_class, (queued, running)) in self.shortage.running_soon.iter_mut().zip(counts) {
             *of_class = queued + running;
