@@ -100,7 +100,7 @@ fn run(chore: Chore) -> Result<()> {
             steps::run(&[steps::LINT])?;
             features::check()?;
             steps::run(&[steps::UNITS, steps::DOCTESTS])?;
-            steps::fuzz_check()?;
+            steps::fuzz()?;
             steps::run(&[steps::MODELS, steps::DOCS, steps::TABLES])?;
             eprintln!("xtask: all checks passed");
             Ok(())

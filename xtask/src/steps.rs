@@ -39,8 +39,6 @@ pub(crate) const INSIDE: Step = step(
     "unit tests inside of src",
     "test --workspace --lib --bins --locked --features tamarisk-cli/full -- --skip tls::",
 );
-/// In the folder where [`LINT`] has checked most of what they need.
-const FUZZ_CHECK: Step = step("fuzz", "check --manifest-path fuzz/Cargo.toml --target-dir target");
 /// What cargo-fuzz instruments its targets with. Without a sanitizer the ordinary compiler will do.
 const COVERAGE: &str = "-Cpasses=sancov-module -Ccodegen-units=1 -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
@@ -121,12 +119,6 @@ fn check_there_are_any(name: &str, environment: &[(&str, &str)], arguments: &[&s
 /// Whether the list of a test binary names a test.
 fn names_a_test(listed: &str) -> bool {
     listed.lines().any(|line| line.ends_with(": test"))
-}
-
-/// Checks that the fuzz targets compile.
-pub(crate) fn fuzz_check() -> Result<()> {
-    lock_fuzz(Path::new(WORKSPACE))?;
-    run(&[FUZZ_CHECK])
 }
 
 /// The targets are a workspace of their own, with the versions that the other one has.
