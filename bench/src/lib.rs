@@ -4,6 +4,7 @@
 pub mod busy_clients;
 pub mod core_share;
 pub mod file_set;
+pub mod identity;
 pub mod load;
 pub mod machine;
 pub mod process;

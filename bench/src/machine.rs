@@ -17,8 +17,8 @@ const INTERVAL: Duration = Duration::from_millis(5);
 /// Later than this is late: a fifth of the shortest target of all situations (100 ms).
 const LATE: Duration = Duration::from_millis(20);
 
-/// The share of late wakes up to which the machine kept up: what makes one answer of twenty late
-/// misses a bar on the ninetieth percentile by itself.
+/// The machine kept up if no greater share of wakes was late. If it delays one answer of twenty, half of
+/// what a bar on the ninetieth percentile allows is gone.
 const LATE_SHARE_MAX: f64 = 0.05;
 
 /// The share of the time in which threads may wait for a processor. All situations at once make it

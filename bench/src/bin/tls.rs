@@ -6,9 +6,8 @@
 //! Needs nginx and openssl (Debian's packages). Both servers run side by side and take turns
 //! on core 0, the client has core 1.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, ensure};
+use tamarisk_bench::identity::Identity;
 use tamarisk_bench::process::{Scratch, Server, nginx, pinned, serve};
 use tamarisk_bench::{Spread, spread};
 
@@ -28,16 +27,13 @@ fn main() -> Result<()> {
     let scratch = Scratch::new("tls-bench")?;
     scratch.write("1024.bin", &"x".repeat(1024))?;
     let identity = Identity::make(&scratch)?;
-    let Identity { certificate, key } = &identity;
     let folder = scratch.path().display().to_string();
-    let certified = ["--tls-cert", certificate, "--tls-key", key];
-    let ours = serve(SERVER_CORE, &folder, &certified)?;
+    let ours = serve(SERVER_CORE, &folder, &identity.arguments())?;
     let theirs = nginx(&scratch, "nginx", SERVER_CORE, |address| {
         format!(
             "ssl_session_cache shared:bench:10m;\n\
-             server {{ listen {address} ssl; root {folder};\n\
-             ssl_certificate {certificate}; ssl_certificate_key {key};\n\
-             ssl_protocols TLSv1.2 TLSv1.3; }}"
+             server {{ listen {address} ssl; root {folder}; {} }}",
+            identity.of_nginx()
         )
     })?;
     for (what, version, session) in KINDS {
@@ -57,29 +53,6 @@ fn main() -> Result<()> {
         println!("  a second, tamarisk ÷ nginx, paired: {median:.2}  ({least:.2} … {greatest:.2})");
     }
     Ok(())
-}
-
-/// A key of the kind that sites have today, and a certificate for it.
-struct Identity {
-    certificate: String,
-    key: String,
-}
-
-impl Identity {
-    fn make(scratch: &Scratch) -> Result<Self> {
-        let file = |name| scratch.path().join(name).display().to_string();
-        let (certificate, key) = (file("cert.pem"), file("key.pem"));
-        #[rustfmt::skip]
-        let arguments = [
-            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-            "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
-            "-keyout", &key, "-out", &certificate,
-        ];
-        let made = Command::new("openssl").args(arguments).output();
-        let made = made.context("openssl could not be started")?;
-        ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        Ok(Self { certificate, key })
-    }
 }
 
 /// Microseconds of the server's CPU time a connection.

@@ -33,7 +33,7 @@ impl Capacity {
         Self { memory, files: open_files_max() as u64 }
     }
 
-    /// One part in so many of the memory, in bytes; `most` at most.
+    /// The memory divided by `parts`, in bytes; `most` at most.
     pub fn memory_share(self, parts: u64, most: u64) -> u64 {
         (self.memory / parts).min(most)
     }

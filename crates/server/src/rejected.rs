@@ -58,7 +58,7 @@ impl Counts {
         self.flooded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts so many requests over HTTP/2 that the library has rejected.
+    /// Counts requests over HTTP/2 that the library has rejected.
     pub(crate) fn malformed(&self, requests: u64) {
         if requests > 0 {
             self.malformed.fetch_add(requests, Ordering::Relaxed);

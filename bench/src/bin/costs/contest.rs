@@ -38,7 +38,7 @@ pub(crate) struct Contender<'s> {
 }
 
 impl Contender<'_> {
-    /// Loads the server for so many seconds; how many requests were answered.
+    /// Loads the server for `seconds`; how many requests were answered.
     fn load(&self, seconds: u32) -> Result<f64> {
         let address = self.server.address;
         let seconds = seconds.to_string();

@@ -33,7 +33,7 @@ impl Resuming {
         Ok(Self(Arc::new(config)))
     }
 
-    /// Connects again and again for so many seconds; how many requests were answered.
+    /// Connects again and again for `seconds`; how many requests were answered.
     ///
     /// # Errors
     /// If a connection fails, or any but the first is not resumed.

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
+use tamarisk_bench::identity::Identity;
 use tamarisk_bench::process::{Scratch, Server, free_address, nginx};
 
 use crate::contest::{Contender, Effort, Load, OTHER_CORE, SERVER_CORE, compare};
@@ -38,7 +38,7 @@ fn hosts(effort: &Effort) -> Result<()> {
     many(effort, "a thousand hosts", route, |_, _| "/x".to_owned(), host)
 }
 
-/// `protect` and nginx with one route and with a thousand, of which the last one is asked for.
+/// `protect` and nginx with one route and with a thousand; the last of them is asked for.
 fn many(
     effort: &Effort,
     what: &str,
@@ -322,39 +322,4 @@ fn h2o(scratch: &Scratch, folder: &str, ssl: &str) -> Result<Server> {
         ),
     )?;
     Server::start(SERVER_CORE, &["h2o", "--mode", "worker", "--conf", &config], address)
-}
-
-/// A key of the kind that sites have today, and a certificate for it.
-struct Identity {
-    certificate: String,
-    key: String,
-}
-
-impl Identity {
-    fn make(scratch: &Scratch) -> Result<Self> {
-        let file = |name| scratch.path().join(name).display().to_string();
-        let (certificate, key) = (file("cert.pem"), file("key.pem"));
-        #[rustfmt::skip]
-        let arguments = [
-            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-            "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
-            "-addext", "basicConstraints=critical,CA:FALSE",
-            "-keyout", &key, "-out", &certificate,
-        ];
-        let made = Command::new("openssl").args(arguments).output();
-        let made = made.context("openssl could not be started")?;
-        ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        Ok(Self { certificate, key })
-    }
-
-    fn arguments(&self) -> [&str; 4] {
-        ["--tls-cert", &self.certificate, "--tls-key", &self.key]
-    }
-
-    fn of_nginx(&self) -> String {
-        let Self { certificate, key } = self;
-        format!(
-            "ssl_certificate {certificate}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;"
-        )
-    }
 }

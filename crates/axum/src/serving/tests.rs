@@ -162,7 +162,7 @@ async fn a_client_over_the_limit_is_told_503_when_all_connections_are_busy() {
     let slow = "GET /slow HTTP/1.1\r\nhost: x\r\n\r\n";
     let mut busy = [served.sent(slow).await, served.sent(slow).await];
     sleep(SECOND).await;
-    // What waits for the service gives way to nobody.
+    // A connection that waits for the service stays.
     let mut other = from_elsewhere(served.address);
     other.write_all(HELLO.as_bytes()).await.unwrap();
     let (told, time) = closed(&mut other).await;

@@ -83,7 +83,7 @@ fn clients(address: SocketAddr, sent: &[u8], count: usize) -> Vec<TcpStream> {
     (0..count).map(connect).collect()
 }
 
-/// Until so many are connected, and nothing is left to do for them.
+/// Waits until this number of clients is connected, and nothing is left to do for them.
 fn wait_for(status: SocketAddr, connections: usize) {
     let line = format!("tamarisk_connections {connections}");
     let start = Instant::now();

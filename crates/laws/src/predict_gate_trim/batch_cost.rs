@@ -22,8 +22,8 @@ pub(crate) struct BatchCost {
     /// Of the counts, and of these and the times.
     variance: f64,
     covariance: f64,
-    /// b, of what an event costs in a batch of `count`.
-    fixed_share: f64,
+    /// b as a share of what an event costs in a batch of `count`, 0 to 1.
+    each_share: f64,
 }
 
 /// How the work that waits and runs compares with the mean work of an event.
@@ -47,13 +47,13 @@ impl Default for BatchCost {
             seconds: 0.0,
             variance: 0.0,
             covariance: 0.0,
-            fixed_share: 0.0,
+            each_share: 0.0,
         }
     }
 }
 
 impl BatchCost {
-    /// An event has ended whose batch took so many seconds.
+    /// An event has ended whose batch took `seconds`.
     pub(crate) fn learn(&mut self, together: Together, seconds: f64) {
         if self.most == 1.0 && together == Together::ALONE {
             return;
@@ -75,7 +75,7 @@ impl BatchCost {
         self.covariance += gain * (from_count * from_seconds * (1.0 - gain) - self.covariance);
         // Batches of one size say nothing of another.
         let varies = self.variance > 1e-6 * self.count * self.count;
-        self.fixed_share = if varies && self.seconds > 0.0 {
+        self.each_share = if varies && self.seconds > 0.0 {
             (self.covariance * self.count / (self.variance * self.seconds)).clamp(0.0, 1.0)
         } else {
             0.0
@@ -97,7 +97,7 @@ impl BatchCost {
     fn pace_of_batches(&self, backlog: &Backlog<'_>, more: u32) -> BatchPace {
         let queued = f64::from(backlog.queued_total) + f64::from(more);
         let next = (queued / f64::from(backlog.workers.get())).clamp(1.0, self.most.max(1.0));
-        let queued = (1.0 - self.fixed_share) * self.count / next + self.fixed_share;
+        let queued = (1.0 - self.each_share) * self.count / next + self.each_share;
         BatchPace { queued, running: self.count }
     }
 }

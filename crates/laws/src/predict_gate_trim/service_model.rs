@@ -89,7 +89,7 @@ impl ServiceModel {
         }
     }
 
-    /// An event has been completed that took so many seconds, together with others.
+    /// An event has been completed that took `seconds`, together with others.
     #[inline]
     pub(crate) fn learn_batch(&mut self, together: Together, seconds: f64) {
         self.batches.learn(together, seconds);

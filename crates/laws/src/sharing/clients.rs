@@ -63,9 +63,10 @@ const ONE_OF_MANY: f64 = 0.1;
 
 /// Who has had less than this part of what is usual has had little …
 const LITTLE: f64 = 0.8;
-/// … and who has had more than so many times that, or so much of everything, has had much. Of clients
-/// that ask equally none has.
+/// … and a client has had much that has had more than this many times that: of clients
+/// that ask equally none has. …
 const MUCH: f64 = 1.01;
+/// … or more than this share of everything.
 const ALL: f64 = 0.99;
 
 /// The fair share is never lower than what can still be told from chance.

@@ -23,7 +23,7 @@ pub(crate) struct KeptRoom {
 }
 
 impl KeptRoom {
-    /// For so many events, after a time in which it was not needed.
+    /// How many events it is for, after a time in which it was not needed.
     #[inline]
     pub(crate) fn events(&mut self, now: Timestamp, memory: Duration) -> u32 {
         if self.events > 0 && now.since(self.needed) >= memory {

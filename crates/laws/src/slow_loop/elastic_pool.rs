@@ -72,13 +72,13 @@ constants! {
     }
 }
 
-/// Answers that take so many times the base are contended: a mean of eight service times that vary as
+/// Answers are contended when they take this many times the base: a mean of eight service times that vary as
 /// much as exponential ones is twice as long as it should be once in a hundred rounds.
 const CONTENDED: f64 = 2.0;
-/// Contended workers are cut to so many times those that work: some wait for the bottleneck, so that
-/// it never idles.
+/// Contended workers are cut to this many times those that work. Some then wait for the bottleneck, so
+/// that it never idles.
 const HEADROOM: f64 = 1.5;
-/// A pool whose answers take at most so many times the base crowds nothing, …
+/// A pool crowds nothing while its answers take at most this many times the base, …
 const FREE: f64 = 1.25;
 /// … and one that has grown by less than this has not made its answers longer.
 const GROWN: f64 = 1.25;
@@ -94,11 +94,11 @@ const MORE: f64 = 1.25;
 /// two workers, and in the time of more than eight a pool of tasks outgrows what it waits for.
 const COMPLETIONS: RangeInclusive<u32> = 4..=8;
 
-/// Work of so many seconds, of all that is inside, is not worth another worker: to wake it may take as
-/// long.
+/// In seconds: while all that is inside is less work than this, another worker is of no use, for waking
+/// it may take as long.
 const WORK: f64 = 0.001;
 
-/// No workers are added after half a target in which no round has ended, or twice the base, for so many
+/// When no round has ended for half a target, or twice the base, no workers are added for this many
 /// times as long: they may keep each other from it. After that events just take long, and the pool grows
 /// by a quarter in each such time.
 const SILENCE: f64 = 8.0;
@@ -306,7 +306,7 @@ impl ElasticPool {
         }
     }
 
-    /// Whether so many events, one for each worker, are next to no work.
+    /// Whether this number of events, one for each worker, is next to no work.
     fn is_soon_done(&self, events: u32) -> bool {
         self.base.seconds.is_some_and(|base| base * f64::from(events) <= WORK)
     }

@@ -58,7 +58,7 @@ impl FrameBudget {
         }
     }
 
-    /// The client has been sent so many bytes.
+    /// The client has been sent this number of bytes.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
         self.win((self.sent / BYTES_A_POINT).try_into().unwrap_or(POINTS_MAX));

@@ -53,7 +53,7 @@ impl SentFrames {
         }
     }
 
-    /// Takes from `bytes` until so many are held; whether they are.
+    /// Takes from `bytes` until `count` are held; whether they are.
     fn hold(&mut self, bytes: &mut &[u8], count: usize) -> bool {
         let missing = count.saturating_sub(self.held.len());
         let (taken, rest) = bytes.split_at(missing.min(bytes.len()));

@@ -493,7 +493,7 @@ impl<T: Item> State<T> {
         }
     }
 
-    /// Whether a worker that came now could take an event: one that nobody has abandoned.
+    /// Whether a worker that came now could take an event: one whose caller has not left.
     fn is_ready(&self) -> bool {
         self.queue.len() > self.abandoned_in_queue && self.queue.is_ready() && self.room() > 0
     }
