@@ -73,7 +73,7 @@ impl StageBuilder {
     /// # Errors
     /// [`BuildError`] if it could not work as described.
     pub fn inline<F>(self, function: F) -> Result<Inline<F>, BuildError> {
-        let builder = self.without_shared()?.with_named_laws()?.without_slow_laws()?;
+        let builder = self.with_named_laws()?.without_slow_laws()?;
         let asks = builder.has_law();
         let (config, _) = builder.into_config()?;
         if !config.resources.is_empty() {

@@ -51,7 +51,6 @@ mod sink;
 
 // What is behind the ways in.
 mod core;
-mod processors;
 mod queue;
 mod termination;
 mod workers;
@@ -82,7 +81,6 @@ pub use observe::{
     Accounts, ClassObservation, DrainReport, LawObservation, LawReading, Outcome, Percentiles,
     Phase, Profile, SenderObservation, ServiceProfile, StageObservation, TimeHistogram,
 };
-pub use processors::SharedProcessors;
 pub use queue::Discipline;
 pub use signal::{Level, Pressure, Signal, Signals};
 pub use sink::{

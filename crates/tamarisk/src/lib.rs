@@ -62,10 +62,10 @@ pub use tamarisk_stage::{
     Envelope, EventId, Failure, Gate, GatePermit, GlobalObservation, Graph, GraphError,
     GraphObservation, Handler, Inline, InlineError, LawObservation, LawReading, Level, NoTimer,
     Node, Outcome, Percentiles, Permit, Phase, Predicate, Pressure, Profile, ReplaceError, Reply,
-    Request, Reserve, RunError, Running, SendError, SenderObservation, ServiceProfile,
-    SharedProcessors, Shield, Signal, Signals, Sink, Stage, StageBuilder, StageClasses, StageFn,
-    StageObservation, Terminated, TestContext, TimeHistogram, Timer, TimerError, Timers, TrySink,
-    blocking_fn, stage_fn,
+    Request, Reserve, RunError, Running, SendError, SenderObservation, ServiceProfile, Shield,
+    Signal, Signals, Sink, Stage, StageBuilder, StageClasses, StageFn, StageObservation,
+    Terminated, TestContext, TimeHistogram, Timer, TimerError, Timers, TrySink, blocking_fn,
+    stage_fn,
 };
 
 #[cfg(feature = "axum")]

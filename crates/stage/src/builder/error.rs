@@ -90,32 +90,6 @@ pub enum BuildError {
         /// The stage.
         stage: String,
     },
-    /// Stages that share processors have one admission law.
-    #[error(
-        "stage {stage:?} shares processors, and names another law than the others that do, or has one \
-         of its own: choose the same for all of them by `laws`"
-    )]
-    SharedLaws {
-        /// The stage.
-        stage: String,
-    },
-    /// Stages that share processors read one clock.
-    #[error(
-        "stage {stage:?} shares processors with stages that read another clock: set the same `clock`"
-    )]
-    SharedClock {
-        /// The stage.
-        stage: String,
-    },
-    /// A gate or an inline stage has no workers that could take turns.
-    #[error(
-        "stage {stage:?} has no workers, and shares processors: build it with `tasks` or `threads`, \
-         or remove `share`"
-    )]
-    SharedWithoutWorkers {
-        /// The stage.
-        stage: String,
-    },
     /// An inline stage has nobody who reads resources.
     #[error(
         "stage {stage:?} is inline, which cannot be bounded by resources: bound the stage that calls \

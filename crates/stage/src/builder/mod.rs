@@ -19,7 +19,6 @@ use crate::call::ExpectedErrors;
 use crate::clock::Clock;
 use crate::core::{CoreConfig, bounds};
 use crate::panics::contained;
-use crate::processors::SharedProcessors;
 use crate::queue::{Discipline, Queue};
 
 pub use classes::StageClasses;
@@ -67,7 +66,6 @@ pub struct StageBuilder {
     batch: Option<usize>,
     clock: Clock,
     resources: ResourceBounds,
-    processors: Option<SharedProcessors>,
     expected: ExpectedErrors,
 }
 
@@ -102,7 +100,6 @@ impl StageBuilder {
             batch: None,
             clock: Clock::default(),
             resources: ResourceBounds::new(),
-            processors: None,
             expected: ExpectedErrors::default(),
         }
     }
@@ -313,9 +310,9 @@ impl StageBuilder {
     }
 
     /// The batching factor: the most events that a worker takes at once. Unless it is stated, it
-    /// is 32 where a [`Handler`](crate::Handler) takes batches, and 1 at shared processors and where
-    /// a function handles one event after the other: those behind it in a batch would wait for it,
-    /// while other workers may have nothing to do.
+    /// is 32 where a [`Handler`](crate::Handler) takes batches, and 1 where a function
+    /// handles one event after the other: those behind it in a batch would wait for it, while other
+    /// workers may have nothing to do.
     #[must_use]
     pub fn batch(mut self, events: usize) -> Self {
         self.batch = Some(events);
@@ -391,24 +388,6 @@ impl StageBuilder {
         self
     }
 
-    /// Works on these processors, together with all other stages that do: on as many events at once
-    /// as there are processors, the more important and then those due earlier first, and ruled by one
-    /// admission law for all. Unless stated otherwise it has as many workers as there are processors,
-    /// and each takes one event at a time. For stages with workers; see [`SharedProcessors`].
-    #[must_use]
-    pub fn share(mut self, processors: &SharedProcessors) -> Self {
-        self.processors = Some(processors.clone());
-        self
-    }
-
-    /// Refuses shared processors, for what has no workers.
-    pub(crate) fn without_shared(self) -> Result<Self, BuildError> {
-        match self.processors {
-            None => Ok(self),
-            Some(_) => Err(BuildError::SharedWithoutWorkers { stage: self.name }),
-        }
-    }
-
     /// Refuses slow laws, for what has nothing that they could set.
     pub(crate) fn without_slow_laws(self) -> Result<Self, BuildError> {
         let SlowLaws { workers, batch, quality, termination } = &self.slow;
@@ -443,11 +422,7 @@ impl StageBuilder {
         if matches!(self.order, QueueOrder::Partitioned(1)) {
             return Some(1..=1);
         }
-        if let Some(law) = &self.slow.workers {
-            return Some(bounds(&**law));
-        }
-        let processors = self.processors.as_ref()?.count();
-        Some(processors..=processors)
+        self.slow.workers.as_ref().map(|law| bounds(&**law))
     }
 
     fn limiter(&self) -> Limiter {
@@ -495,7 +470,7 @@ impl StageBuilder {
         }
         self.slow = slow.or(self.slow);
         let names_law = self.chosen.admission.is_some() || self.chosen.dropping.is_some();
-        if names_law && self.processors.is_none() {
+        if names_law {
             let limiter = self.limiter();
             let own = self.law.take();
             let own = || own.unwrap_or_else(|| limiter.default_law(&classes));
@@ -523,9 +498,7 @@ impl StageBuilder {
         if self.batch == Some(0) {
             return Err(BuildError::NoBatch { stage });
         }
-        // At shared processors the next event may be one of another stage.
-        let batch = self.batch.or_else(|| self.processors.is_some().then_some(1));
-        let batch = batch.map(|events| u32::try_from(events).unwrap_or(u32::MAX));
+        let batch = self.batch.map(|events| u32::try_from(events).unwrap_or(u32::MAX));
         let (limiter, least_quality) = (self.limiter(), self.least_qualities(&classes)?);
         let coordination = self.coordination.unwrap_or(self.chosen.coordination);
         let mut slow = StageLaws::coordinated(self.slow, coordination);
@@ -534,15 +507,7 @@ impl StageBuilder {
             let law = Degradation::new(&classes, Ratio::saturating(least));
             slow.composed.quality.get_or_insert_with(|| Box::new(law));
         }
-        let (law, processors) = match (self.law, self.processors) {
-            (Some(_), Some(_)) => return Err(BuildError::SharedLaws { stage }),
-            (None, Some(processors)) => {
-                let membership = processors.join(&stage, &classes, &self.chosen, &self.clock)?;
-                (membership.law(), Some(membership))
-            }
-            (Some(law), None) => (law, None),
-            (None, None) => (limiter.default_law(&classes), None),
-        };
+        let law = self.law.unwrap_or_else(|| limiter.default_law(&classes));
         let pool =
             PoolDescription { workers: workers.clone(), batch, slow, classes: classes.clone() };
         let config = CoreConfig {
@@ -557,7 +522,6 @@ impl StageBuilder {
             workers: workers.unwrap_or_else(|| WorkerKind::Threads.range()),
             least_quality,
             resources: self.resources,
-            processors,
             expected: self.expected,
             capacity: self.capacity,
         };

@@ -40,7 +40,6 @@ use crate::builder::{BuildError, Limiter, PoolConfig};
 use crate::call::{BoxError, ExpectedErrors};
 use crate::clock::Clock;
 use crate::observe::{Ledger, Observer, Outcome, Phase, Senders};
-use crate::processors::Membership;
 use crate::queue::{EventMetadata, Queue, Queued, Run};
 use crate::sink::Entry;
 
@@ -70,8 +69,6 @@ pub(crate) struct Core<T> {
     pub(crate) receivers: Arc<Receivers>,
     /// If it is bounded by any.
     resources: Option<Resources>,
-    /// If it shares processors with others.
-    pub(crate) processors: Option<Membership>,
     state: Mutex<State<T>>,
     /// Idle workers wait here.
     work: Notify,
@@ -118,7 +115,6 @@ impl<T: Item> Core<T> {
             name: config.name.into(),
             clock: config.clock,
             settings: SharedSettings::new(config.least_quality),
-            processors: config.processors,
             senders: Senders::new(now),
             receivers: Arc::default(),
             resources,
@@ -208,7 +204,7 @@ impl<T: Item> Core<T> {
         self.check(state, now, meta)?;
         let mut runs_soon = false;
         if state.finds_none_idle() {
-            let shortfall = state.ask_for_workers(now, self.processors.is_some());
+            let shortfall = state.ask_for_workers(now);
             runs_soon = shortfall.runs_soon;
             if shortfall.grows {
                 self.shortage.notify_one();
@@ -346,7 +342,6 @@ impl<T: Item> Core<T> {
         let freed = before - state.ledger.queued();
         self.dispatch(state, now, freed);
         discard(overdue, DiscardReason::Dropped);
-        self.pass_turns_on();
         WorkerChange {
             workers: wanted.workers.map(|workers| self.within_bounds(workers)),
             generation,
@@ -510,10 +505,6 @@ impl<T: Item> Core<T> {
         drop(state);
         discard(cut, DiscardReason::Closed);
         discard(abandoned, DiscardReason::Abandoned);
-        if let Some(processors) = &self.processors {
-            processors.leave();
-            processors.pass_on();
-        }
         self.wake_all_workers();
         self.space.notify_waiters();
         self.empty.notify_waiters();
@@ -540,7 +531,6 @@ pub(crate) struct CoreConfig {
     pub(crate) capacity: usize,
     pub(crate) least_quality: Vec<Ratio>,
     pub(crate) resources: ResourceBounds,
-    pub(crate) processors: Option<Membership>,
     pub(crate) expected: ExpectedErrors,
 }
 

@@ -44,9 +44,6 @@ pub enum ReplaceError {
          add it"
     )]
     OtherResources,
-    /// The stages that share processors have one law, which is not replaced with one of them.
-    #[error("one of the stages shares processors: remove the old one and add the new one")]
-    SharedProcessors,
     /// Events have been sent to the new stage itself, it has been closed, or it is the old one.
     #[error("the new stage is in use or closed: make one that nobody sends to")]
     InUse,
@@ -79,9 +76,6 @@ impl<T: Item> Core<T> {
         }
         if !self.clock.is_like(&new.clock) {
             return Err(ReplaceError::OtherClock);
-        }
-        if self.processors.is_some() || new.processors.is_some() {
-            return Err(ReplaceError::SharedProcessors);
         }
         let bounds = |core: &Self| core.resources.as_ref().map(Resources::bounds);
         if bounds(self) != bounds(new) {

@@ -9,7 +9,6 @@ use tamarisk_control::Timestamp;
 use super::item::discard;
 use super::{Begun, Core, DiscardReason, Ended, Item, ServiceSlot, State};
 use crate::observe::Phase;
-use crate::processors::{AwaitsTurn, Membership};
 use crate::queue::{PartitionLease, Queued};
 
 /// What a worker gets when it asks for work.
@@ -22,34 +21,16 @@ enum Take {
     Closed,
 }
 
-/// A turn at shared processors that no event has been taken for. It is given back when this is
-/// dropped: also if the law panics.
-struct UnusedTurn<'a>(&'a Membership);
-
-impl UnusedTurn<'_> {
-    /// A worker has it for the events that it has taken.
-    fn keep(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for UnusedTurn<'_> {
-    fn drop(&mut self) {
-        self.0.give_back(None);
-    }
-}
-
 impl<T: Item> Core<T> {
     /// Wakes one idle worker if there is something to do for it. A worker that
     /// finds more than it can take wakes the next, so a burst wakes as many as it
     /// needs and a single event wakes one.
     pub(crate) fn wake_worker(&self, mut state: MutexGuard<'_, State<T>>) {
-        let wake = state.claim_idle_worker(self.processors.as_ref());
+        let wake = state.claim_idle_worker();
         drop(state);
         if wake {
             self.work.notify_one();
         }
-        self.pass_turns_on();
     }
 
     /// Takes up to `most` events into `batch`.
@@ -65,9 +46,7 @@ impl<T: Item> Core<T> {
         // No more than a worker's share, so that none hoards what others could do.
         let most = most.min(before.div_ceil(state.workers.get() as usize)).min(state.room());
         let mut take = Take::Idle;
-        let has_turn = most > 0 && self.takes_turn(&state);
-        let turn = self.processors.as_ref().filter(|_| has_turn).map(UnusedTurn);
-        while batch.is_empty() && has_turn {
+        while batch.is_empty() && most > 0 {
             let Some(lease) = state.queue.lease() else { break };
             while batch.len() < most && state.next_alike(now, most - batch.len(), batch) {}
             while batch.len() < most
@@ -83,16 +62,11 @@ impl<T: Item> Core<T> {
         }
         state.note_taken();
         let freed = before - state.ledger.queued();
-        match turn {
-            Some(turn) if !batch.is_empty() => turn.keep(),
-            unused => drop(unused),
-        }
-        let wake = state.claim_idle_worker(self.processors.as_ref());
+        let wake = state.claim_idle_worker();
         self.dispatch(state, now, freed);
         if wake {
             self.work.notify_one();
         }
-        self.pass_turns_on();
         discard(discarded, DiscardReason::Dropped);
         take
     }
@@ -119,7 +93,7 @@ impl<T: Item> Core<T> {
             {
                 let mut state = self.lock();
                 // Whatever came since the look above must not be slept on.
-                if state.seeks_worker(self.processors.as_ref()) {
+                if state.is_ready() {
                     continue;
                 }
                 if state.phase == Phase::Closed || retired() {
@@ -127,7 +101,6 @@ impl<T: Item> Core<T> {
                 }
                 state.idle_workers += 1;
             }
-            self.pass_turns_on();
             notified.await;
         }
     }
@@ -137,36 +110,6 @@ impl<T: Item> Core<T> {
         let mut state = self.lock();
         state.queue.release(lease);
         self.wake_worker(state);
-    }
-
-    /// The same of a worker that has a turn at shared processors, which comes to take the next events.
-    pub(crate) fn release_turn(&self, lease: PartitionLease, processors: &Membership) {
-        let mut state = self.lock();
-        state.queue.release(lease);
-        processors.give_back(state.rank());
-        drop(state);
-        processors.pass_on();
-    }
-
-    /// A worker ends, for which a turn may be kept. Another one of its stage has it, if there is one
-    /// that has something to do.
-    pub(crate) fn leave_turn(&self) {
-        if let Some(processors) = &self.processors {
-            let state = self.lock();
-            processors.decline();
-            self.wake_worker(state);
-        }
-    }
-
-    fn takes_turn(&self, state: &State<T>) -> bool {
-        let Some(processors) = &self.processors else { return true };
-        state.rank().is_some_and(|rank| processors.take(rank))
-    }
-
-    pub(super) fn pass_turns_on(&self) {
-        if let Some(processors) = &self.processors {
-            processors.pass_on();
-        }
     }
 
     /// Records the end of events that ran.
@@ -242,8 +185,7 @@ impl<T: Item> Core<T> {
             // Written under the lock only.
             self.freed.store(self.freed() + freed as u64, Ordering::Release);
         }
-        let wake = std::mem::take(&mut state.workers_raised)
-            && state.claim_idle_worker(self.processors.as_ref());
+        let wake = std::mem::take(&mut state.workers_raised) && state.claim_idle_worker();
         let nobody_waits = state.phase == Phase::Open
             && state.blocked_senders == 0
             && !(T::BRINGS_WORKER && state.queue.len() > 0);
@@ -303,22 +245,6 @@ impl<T: Item> Core<T> {
     fn notify_if_empty(&self, state: &State<T>) {
         if state.phase != Phase::Open && state.is_empty() {
             self.empty.notify_waiters();
-        }
-    }
-}
-
-impl<T: Item> AwaitsTurn for Core<T> {
-    fn wake(&self) {
-        let mut state = self.lock();
-        match &self.processors {
-            // Each of them looks for a turn itself when it comes.
-            Some(processors) if state.idle_workers == 0 => processors.decline(),
-            processors => {
-                if state.claim_idle_worker(processors.as_ref()) {
-                    drop(state);
-                    self.work.notify_one();
-                }
-            }
         }
     }
 }

@@ -19,7 +19,6 @@ use super::slow_laws::{WorkerChange, tick_slow_laws};
 use crate::call::ExpectedErrors;
 use crate::observe::{EventNanos, Ledger, Observer, Outcome, Phase, WithoutPlace};
 use crate::panics::contained;
-use crate::processors::{Membership, Rank};
 use crate::queue::{EventMetadata, PartitionLease, Queue, Queued};
 
 /// A stage's queue, accounts, law and observations; all of one instant.
@@ -494,36 +493,14 @@ impl<T: Item> State<T> {
     }
 
     /// Whether a worker that came now could take an event: one whose caller has not left.
-    fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         self.queue.len() > self.abandoned_in_queue && self.queue.is_ready() && self.room() > 0
-    }
-
-    /// Whether a worker that came now would find something to do. Where processors are shared it
-    /// needs a turn at them: the stage waits for one if there is none, and leaves those that it has
-    /// to others if there is nothing to do.
-    pub(super) fn seeks_worker(&self, processors: Option<&Membership>) -> bool {
-        let Some(processors) = processors else {
-            return self.is_ready();
-        };
-        let rank = self.rank();
-        if rank.is_none() {
-            processors.decline();
-        }
-        rank.is_some_and(|rank| processors.is_free_for(rank))
-    }
-
-    /// The rank of the event that is next, among those of the stages that share its processors; none
-    /// if no worker could take one.
-    pub(super) fn rank(&self) -> Option<Rank> {
-        let meta = self.queue.first().filter(|_| self.is_ready())?;
-        let class = self.promised.at(meta.class);
-        Some(Rank { priority: class.priority, due: meta.entered + class.target.response_time() })
     }
 
     /// Whether to wake a worker: one that could take nothing would only wake the
     /// next, and that one the first again.
-    pub(super) fn claim_idle_worker(&mut self, processors: Option<&Membership>) -> bool {
-        let claimed = self.idle_workers > 0 && self.seeks_worker(processors);
+    pub(super) fn claim_idle_worker(&mut self) -> bool {
+        let claimed = self.idle_workers > 0 && self.is_ready();
         self.idle_workers -= u32::from(claimed);
         claimed
     }

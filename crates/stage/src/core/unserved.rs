@@ -23,8 +23,8 @@ impl<T: Item> State<T> {
 
     /// An event has come that finds none idle: asks for more workers, unless they would not help.
     #[inline(never)]
-    pub(super) fn ask_for_workers(&mut self, now: Timestamp, takes_turns: bool) -> Shortfall {
-        if takes_turns || (self.has_free_place() && self.shortage.is_slow(now)) {
+    pub(super) fn ask_for_workers(&mut self, now: Timestamp) -> Shortfall {
+        if self.has_free_place() && self.shortage.is_slow(now) {
             return Shortfall { grows: false, runs_soon: false };
         }
         let grows = self.meet_shortage(now);

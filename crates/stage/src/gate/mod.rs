@@ -88,7 +88,7 @@ impl StageBuilder {
 
 impl Gate {
     pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
-        let builder = builder.without_shared()?.for_gate().with_named_laws()?;
+        let builder = builder.for_gate().with_named_laws()?;
         let runtime = builder.runtime()?;
         let (queue, partitioned) = (builder.queue(), builder.is_partitioned());
         let (config, pool) = builder.into_config()?;

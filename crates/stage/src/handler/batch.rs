@@ -151,18 +151,13 @@ impl<E: Send + 'static> Batch<E> {
             *known
         };
         self.lease = core.take_when_ready(most, pending, retired).await;
-        if self.lease.is_some() {
-            self.worker.take_turn();
-        }
         self.lease.is_some()
     }
 
     /// The events of the lease are done.
     pub(crate) fn release(&mut self) {
-        let Some(lease) = self.lease.take() else { return };
-        match self.worker.end_turn() {
-            Some(processors) => self.core.release_turn(lease, processors),
-            None => self.core.release(lease),
+        if let Some(lease) = self.lease.take() {
+            self.core.release(lease);
         }
     }
 
@@ -233,6 +228,5 @@ impl<E: Send + 'static> Drop for Batch<E> {
         self.conclude(Outcome::Terminated);
         self.core.drop_unbegun(self.pending.drain(..), DiscardReason::Terminated);
         self.release();
-        self.core.leave_turn();
     }
 }

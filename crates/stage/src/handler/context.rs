@@ -64,8 +64,7 @@ impl Context {
     }
 
     /// Calls another stage with this event's class, deadline and flow, and waits for the
-    /// answer. The worker waits too, as part of this event, without a
-    /// [turn](Self::release_processor) at shared processors; where nothing is left to do
+    /// answer. The worker waits too, as part of this event; where nothing is left to do
     /// with the answer, [`forward`](Self::forward) lets it take the next.
     ///
     /// # Errors
@@ -80,8 +79,6 @@ impl Context {
         Q: Send + 'static,
         R: Send + 'static,
     {
-        // It would wait for a stage that waits for its turn.
-        self.release_processor();
         let sink = stage.as_ref();
         let answer = sink.call_in(|request| self.envelope(request), body).await;
         answer.map_err(|error| error.further(sink.stage_name()))
@@ -126,17 +123,6 @@ impl Context {
     pub fn teach_nothing(&self) {
         if self.worker.slot.running() == Some(self.sequence) {
             self.worker.teach_nothing(self.sequence);
-        }
-    }
-
-    /// The event is going to wait for something, such as a lock: where its stage
-    /// [shares processors](crate::SharedProcessors), others have its turn from now on. It goes on
-    /// without one, and so do those that its worker has taken with it. Its worker is still its own:
-    /// a stage whose events wait for long needs more workers than there are processors.
-    pub fn release_processor(&self) {
-        if let Some(processors) = self.worker.end_turn_of(self.sequence) {
-            processors.give_back(None);
-            processors.pass_on();
         }
     }
 

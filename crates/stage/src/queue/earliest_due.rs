@@ -93,13 +93,6 @@ impl<T> EarliestDue<T> {
         heads.map(|head| head.meta.entered).min()
     }
 
-    pub(super) fn first(&self) -> Option<&EventMetadata> {
-        self.levels.iter().find_map(|lines| {
-            let heads = lines.iter().filter_map(|line| line.events.front());
-            heads.map(|head| &head.meta).min_by_key(|meta| meta.entered)
-        })
-    }
-
     pub(super) fn len(&self) -> usize {
         self.len
     }

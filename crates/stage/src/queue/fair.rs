@@ -63,10 +63,6 @@ impl<T> Fair<T> {
         Some(ranked.queued)
     }
 
-    pub(super) fn first(&self) -> Option<&EventMetadata> {
-        self.heap.peek().map(|Reverse(ranked)| &ranked.queued.meta)
-    }
-
     pub(super) fn len(&self) -> usize {
         self.heap.len()
     }

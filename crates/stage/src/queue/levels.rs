@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tamarisk_control::{ClassId, Classes, Order, Timestamp};
 
-use super::{EventMetadata, Queued, Run, by_priority, split};
+use super::{Queued, Run, by_priority, split};
 
 pub(crate) struct Levels<T> {
     levels: Vec<VecDeque<Queued<T>>>,
@@ -80,10 +80,6 @@ impl<T> Levels<T> {
 
     pub(super) fn oldest(&self) -> Option<Timestamp> {
         self.levels.iter().filter_map(VecDeque::front).map(|head| head.meta.entered).min()
-    }
-
-    pub(super) fn first(&self) -> Option<&EventMetadata> {
-        self.levels.iter().find_map(VecDeque::front).map(|queued| &queued.meta)
     }
 
     fn level_mut(&mut self, class: ClassId) -> &mut VecDeque<Queued<T>> {

@@ -225,17 +225,6 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The event that is next to be served, in order of age where laws choose among them.
-    pub(crate) fn first(&self) -> Option<&EventMetadata> {
-        match self {
-            Self::Levels { levels, .. } => levels.first(),
-            Self::Shortest(heap) => heap.first(),
-            Self::Fair(fair) => fair.first(),
-            Self::Due(lines) => lines.first(),
-            Self::Partitioned(partitions) => partitions.first(),
-        }
-    }
-
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Levels { levels, .. } => levels.len(),

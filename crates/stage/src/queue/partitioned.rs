@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::{EventMetadata, Queued, split};
+use super::{Queued, split};
 
 pub(crate) struct Partitioned<T> {
     partitions: Vec<Partition<T>>,
@@ -74,11 +74,6 @@ impl<T> Partitioned<T> {
 
     pub(super) fn is_ready(&self) -> bool {
         !self.ready.is_empty()
-    }
-
-    pub(super) fn first(&self) -> Option<&EventMetadata> {
-        let &index = self.ready.front()?;
-        self.partitions[index].events.front().map(|queued| &queued.meta)
     }
 
     pub(super) fn len(&self) -> usize {

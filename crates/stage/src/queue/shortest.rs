@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::{EventMetadata, Queued, split};
+use super::{Queued, split};
 
 pub(crate) struct Shortest<T> {
     heap: BinaryHeap<Reverse<Ranked<T>>>,
@@ -31,10 +31,6 @@ impl<T> Shortest<T> {
 
     pub(super) fn pop(&mut self) -> Option<Queued<T>> {
         self.heap.pop().map(|Reverse(ranked)| ranked.queued)
-    }
-
-    pub(super) fn first(&self) -> Option<&EventMetadata> {
-        self.heap.peek().map(|Reverse(ranked)| &ranked.queued.meta)
     }
 
     pub(super) fn len(&self) -> usize {

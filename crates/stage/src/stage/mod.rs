@@ -117,9 +117,7 @@ impl<E: Send + 'static> Stage<E> {
     }
 
     /// Replaces the laws by this admission law, which starts without estimates. Settings made
-    /// by slow laws stay. [`WorkLimit`](tamarisk_laws::WorkLimit) is for gates only. Where
-    /// [processors are shared](crate::SharedProcessors) this stage is ruled alone from then on, and
-    /// the law of the others knows of its work no more.
+    /// by slow laws stay. [`WorkLimit`](tamarisk_laws::WorkLimit) is for gates only.
     pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         self.parts.core().set_law(law);
     }

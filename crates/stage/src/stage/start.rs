@@ -10,7 +10,6 @@ use crate::call::{BoxError, Request};
 use crate::core::Core;
 use crate::handler::{AnswerFn, BlockingHandler, Context, EventFn, Handler};
 use crate::panics::{contained, shown};
-use crate::processors::AwaitsTurn;
 use crate::sink::Endpoint;
 use crate::workers::WorkerPool;
 
@@ -223,10 +222,6 @@ impl<E: Send + 'static> UnstartedStage<E> {
         }
         let core = Core::new(config, queue);
         let endpoint = Arc::new(Endpoint::new(core));
-        if let Some(processors) = &endpoint.core.processors {
-            let core: Arc<dyn AwaitsTurn> = Arc::clone(&endpoint.core) as _;
-            processors.attach(Arc::downgrade(&core));
-        }
         Ok(Self { frame: StageFrame { endpoint, runtime }, pool })
     }
 

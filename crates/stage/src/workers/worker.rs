@@ -12,7 +12,6 @@ use crate::call::{BoxError, Caller, RunsCalls, share};
 use crate::clock::Clock;
 use crate::core::{Core, Payload};
 use crate::observe::StageObservation;
-use crate::processors::Membership;
 use crate::queue::EventMetadata;
 use crate::termination::{EventId, WorkerSlot};
 
@@ -35,16 +34,7 @@ pub(crate) struct Worker {
     /// Of a worker that blocks: when the watch looks at it, and who waits for its event.
     schedule: Option<Arc<Schedule>>,
     pub(super) attended: Attended,
-    /// Its turn at processors that its stage shares with others, if it has one: the number of the
-    /// event that runs, or [`NOT_BEGUN`].
-    turn: AtomicU64,
 }
-
-/// No turn.
-const NO_TURN: u64 = u64::MAX;
-
-/// A turn for events of which none has begun.
-const NOT_BEGUN: u64 = u64::MAX - 1;
 
 /// What contexts need of their stage, whatever it carries.
 pub(crate) trait StageView: Send + Sync {
@@ -55,8 +45,6 @@ pub(crate) trait StageView: Send + Sync {
     fn quality(&self, class: ClassId) -> Ratio;
     /// Makes an error that a handler returned one that can be shared.
     fn share(&self, error: BoxError) -> BoxError;
-    /// If it shares processors with others.
-    fn processors(&self) -> Option<&Membership>;
 }
 
 /// An event that is being run.
@@ -85,7 +73,6 @@ impl Worker {
             teaches_nothing: AtomicU64::new(u64::MAX),
             schedule,
             attended: Attended::default(),
-            turn: AtomicU64::new(NO_TURN),
         }
     }
 
@@ -94,13 +81,7 @@ impl Worker {
         self.end.store(end.as_nanos(), Ordering::Relaxed);
         self.entered.store(meta.entered.as_nanos(), Ordering::Relaxed);
         self.class.store(meta.class.index() as u32, Ordering::Relaxed);
-        let sequence = self.slot.begin();
-        let turn = self.turn.load(Ordering::Relaxed);
-        if turn != NO_TURN {
-            // Unless the event before gives it back at this instant.
-            let _ = self.change_turn(turn, sequence);
-        }
-        sequence
+        self.slot.begin()
     }
 
     /// `caller` waits for the event that it has begun under this number, which is to end then.
@@ -141,29 +122,6 @@ impl Worker {
     /// Whether the law is to learn from the event of this number.
     pub(crate) fn teaches(&self, sequence: u64) -> bool {
         self.teaches_nothing.load(Ordering::Relaxed) != sequence
-    }
-
-    /// It has a turn, if its stage shares processors.
-    pub(crate) fn take_turn(&self) {
-        if self.stage.processors().is_some() {
-            self.turn.store(NOT_BEGUN, Ordering::Relaxed);
-        }
-    }
-
-    /// Its turn is over, if it has one.
-    pub(crate) fn end_turn(&self) -> Option<&Membership> {
-        let processors = self.stage.processors()?;
-        (self.turn.swap(NO_TURN, Ordering::Relaxed) != NO_TURN).then_some(processors)
-    }
-
-    /// The same while the event of this number runs.
-    pub(crate) fn end_turn_of(&self, sequence: u64) -> Option<&Membership> {
-        let processors = self.stage.processors()?;
-        self.change_turn(sequence, NO_TURN).then_some(processors)
-    }
-
-    fn change_turn(&self, from: u64, to: u64) -> bool {
-        self.turn.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     pub(crate) fn end(&self) -> Timestamp {
@@ -210,9 +168,5 @@ impl<E: Send + 'static> StageView for Core<Payload<E>> {
 
     fn share(&self, error: BoxError) -> BoxError {
         share(error, |error| self.expects(error))
-    }
-
-    fn processors(&self) -> Option<&Membership> {
-        self.processors.as_ref()
     }
 }

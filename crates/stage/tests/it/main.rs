@@ -14,7 +14,6 @@ mod observation;
 mod overdue_threads;
 mod panics;
 mod pipeline;
-mod processors;
 mod queues;
 mod resources;
 mod rig;

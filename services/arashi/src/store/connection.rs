@@ -89,11 +89,6 @@ impl<'a> Ending<'a> {
         (self.is_ended)()
     }
 
-    /// To be called before a wait for another transaction.
-    pub(super) fn note_wait(&self) {
-        self.work.note_wait();
-    }
-
     /// To be called after a wait for another program, of this length.
     pub(super) fn note_waited(&self, waited: Duration) {
         self.work.note_waited(waited);

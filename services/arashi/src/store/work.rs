@@ -20,10 +20,6 @@ pub trait Work {
     /// Holds termination off while a change is being committed.
     fn shield(&self) -> Option<Shield>;
 
-    /// Is called before the calling thread waits for another transaction. It needs no processor
-    /// until that has ended.
-    fn note_wait(&self) {}
-
     /// Is called after the calling thread has waited for so long for another program, or for others
     /// that did.
     fn note_waited(&self, _waited: Duration) {}
@@ -69,10 +65,6 @@ impl Work for Limited<'_> {
 
     fn shield(&self) -> Option<Shield> {
         self.work.shield()
-    }
-
-    fn note_wait(&self) {
-        self.work.note_wait();
     }
 
     fn note_waited(&self, waited: Duration) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use http::HeaderName;
-use tamarisk::{Request, SharedProcessors, Stage};
+use tamarisk::{Request, Stage};
 
 use super::answer::Answer;
 use super::client::ClientAddresses;
@@ -62,10 +62,8 @@ impl Arashi {
         });
         let kinds: &[_] =
             if options.single_stage { &[RequestKind::List] } else { &RequestKind::ALL };
-        let processors = SharedProcessors::all();
-        let stages: Result<Vec<_>, _> =
-            kinds.iter().map(|kind| stage(*kind, &options, &shared, &processors)).collect();
-        let stages = stages?;
+        let stages = kinds.iter().map(|kind| stage(*kind, &options, &shared));
+        let stages = stages.collect::<Result<Vec<_>, _>>()?;
         let class = |name| stages[0].class(name).unwrap_or_default();
         let [gold, bronze] = CLASSES.map(class);
         let addresses = ClientAddresses::new(&options.trusted_proxies, options.behind_tls);
@@ -99,11 +97,11 @@ fn stage(
     kind: RequestKind,
     options: &Options,
     shared: &Arc<Shared>,
-    processors: &SharedProcessors,
 ) -> Result<Stage<Request<MailRequest, Answer>>, tamarisk::BuildError> {
     let mut builder = Stage::builder(kind.name())
         .classes(CLASSES)
         .p90(options.targets.of(kind))
+        .batch(1)
         .laws(options.laws.clone());
     let workers = workers_max(kind, options);
     builder = if is_work_for_processors(kind, options) {
@@ -111,10 +109,6 @@ fn stage(
     } else {
         builder.workers_between(1..=workers)
     };
-    // What takes long would hold up all others: the system shares the processors among them.
-    if options.database.is_embedded() && !kind.is_long() && !options.single_stage {
-        builder = builder.share(processors);
-    }
     if let (RequestKind::List | RequestKind::Search | RequestKind::Digest, Some(least)) =
         (kind, options.least_quality)
     {

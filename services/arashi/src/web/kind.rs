@@ -94,12 +94,10 @@ impl RequestKind {
     /// (a quarter of a second) for what they do all the time, a second for what is known to be
     /// work.
     pub(crate) fn default_target(self) -> Duration {
-        if self.is_long() { Duration::from_secs(1) } else { Duration::from_millis(250) }
-    }
-
-    /// Whether one may take tens of milliseconds of a processor, or of waiting.
-    pub(crate) fn is_long(self) -> bool {
         use RequestKind::{Compose, DeleteFolder, Digest, LogIn, Search};
-        matches!(self, LogIn | Search | Digest | DeleteFolder | Compose)
+        match self {
+            LogIn | Search | Digest | DeleteFolder | Compose => Duration::from_secs(1),
+            _ => Duration::from_millis(250),
+        }
     }
 }

@@ -8,8 +8,8 @@ use tamarisk_control::global::{GlobalLaw, GraphSample, Share, StageSample};
 use tamarisk_control::{ClassId, Classes, Decision, Ratio, Reading, Reason, Target, Timestamp};
 use tamarisk_laws::ResourceBounds;
 use tamarisk_stage::{
-    CallError, Clock, Context, Discipline, Graph, GraphError, Phase, ReplaceError, Request,
-    SharedProcessors, Stage, StageBuilder, stage_fn,
+    CallError, Clock, Context, Discipline, Graph, GraphError, Phase, ReplaceError, Request, Stage,
+    StageBuilder, stage_fn,
 };
 use tokio::time::sleep;
 
@@ -252,8 +252,6 @@ async fn a_stage_that_differs_too_much_is_no_replacement() {
     let bounded = adder(described("work").resources(bounds), 2, 0);
     check(bounded.clone(), ReplaceError::OtherResources);
     assert_eq!(bounded.call(1).await, Ok(3), "it is as it was, too");
-    let shared = described("work").share(&SharedProcessors::new(1));
-    check(adder(shared, 2, 0), ReplaceError::SharedProcessors);
     let itself = graph.stage::<Ask>("work").unwrap().stage().unwrap().clone();
     check(itself, ReplaceError::InUse);
     let closed = adder(described("work"), 2, 0);

@@ -152,7 +152,6 @@ impl Sqlite {
         if !matches!(tried, Err(Fault::Busy(_))) {
             return tried;
         }
-        ending.note_wait();
         let waits_since = Instant::now();
         let result = loop {
             match step(connection).map_err(|error| fault(&error)) {
@@ -337,7 +336,6 @@ impl WriteTurn {
             *is_taken = true;
             return Ok(());
         }
-        ending.note_wait();
         let (waits_since, before) = (Instant::now(), self.waited_nanos.load(Ordering::Relaxed));
         let result = self.wait_until_free(&mut is_taken, ending, start);
         let waited = waits_since.elapsed();

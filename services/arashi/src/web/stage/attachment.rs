@@ -20,7 +20,6 @@ pub(super) fn attached(
     part: usize,
 ) -> Result<Answer, Problem> {
     let message = running.store.message(running.work, running.user(), id)?;
-    running.work.note_parsing(&message.raw);
     let found = attachment(&message.raw, part).ok_or(StoreError::NotFound)?;
     // [RFC 6266 §4.3, RFC 8187]
     let name = utf8_percent_encode(&found.name, NON_ALPHANUMERIC);

@@ -20,7 +20,6 @@ pub(super) fn message(
     // After the message, which counts as read from now on.
     let folders = running.folders()?;
     let images = format!("/attachment?id={}&part=", place.id.0);
-    running.work.note_parsing(&message.raw);
     let mail = if place.source {
         Mail::without_html(&message.raw)
     } else {

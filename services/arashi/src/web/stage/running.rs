@@ -13,9 +13,6 @@ use crate::web::digest::DigestPage;
 /// next request.
 const UNUSUAL_WAIT: Duration = Duration::from_millis(100);
 
-/// A mail that is longer than this may take long to parse, in bytes.
-const LONG_MAIL_BYTES: usize = 256 << 10;
-
 /// A request of somebody who is logged in, and what it runs with.
 pub(super) struct RunningRequest<'a> {
     pub(super) store: &'a mut Store,
@@ -38,13 +35,6 @@ impl RequestWork<'_> {
     pub(super) fn has_waited_unusually(&self) -> bool {
         self.waited.get() > UNUSUAL_WAIT
     }
-
-    /// To be called before a mail is parsed. Where that may take long it would hold up all others.
-    pub(super) fn note_parsing(&self, raw: &[u8]) {
-        if raw.len() > LONG_MAIL_BYTES {
-            self.cx.release_processor();
-        }
-    }
 }
 
 impl Work for RequestWork<'_> {
@@ -58,12 +48,6 @@ impl Work for RequestWork<'_> {
 
     fn shield(&self) -> Option<Shield> {
         Work::shield(self.cx)
-    }
-
-    /// Others have the processor from here on: one writes at a time, so that those which wrote after
-    /// a wait and run beside the others are few.
-    fn note_wait(&self) {
-        self.cx.release_processor();
     }
 
     fn note_waited(&self, waited: Duration) {

@@ -36,7 +36,7 @@ fn lists_are_answered_while_others_wait_to_write() {
     let inside = || served.arashi.observe()[RequestKind::Refile as usize].total().inside();
     let other = lock(&served);
     let answered = AtomicUsize::new(0);
-    // As many as there are turns at the processors.
+    // As many as there are workers.
     let writers = thread::available_parallelism().map_or(1, usize::from).min(unread.len());
     thread::scope(|scope| {
         for id in &unread[..writers] {

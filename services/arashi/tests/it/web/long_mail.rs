@@ -35,7 +35,7 @@ fn lists_are_answered_while_long_mails_are_parsed() {
     let long = served.deliver(ada, &long_mail());
     let inside = || served.arashi.observe()[RequestKind::Message as usize].total().inside();
     let answered = AtomicUsize::new(0);
-    // As many as there are turns at the processors.
+    // As many as there are workers.
     let readers = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..readers {
