@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::{HelloReader, Tls};
+use super::Tls;
 
 /// What a client is told whose handshake was rejected: a record with the fatal alert
 /// `internal_error` [RFC8446 §6.2], the only one that does not put the blame on it.
@@ -65,11 +65,10 @@ impl Handshakes {
         &self,
         socket: S,
         has_begun: &AtomicBool,
-    ) -> io::Result<TlsStream<HelloReader<S>>>
+    ) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let socket = HelloReader::new(socket);
         let mut start = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
         has_begun.store(true, Ordering::Relaxed);
         let Ok(permit) = self.gate.enter(Entry::new()).await else {
@@ -78,11 +77,7 @@ impl Handshakes {
             return Err(io::ErrorKind::ResourceBusy.into());
         };
         // The work is done in here; the poll sends what came of it.
-        let config = match start.io.has_port() {
-            true => self.tls.config_for_port(),
-            false => self.tls.config(),
-        };
-        let mut rest = start.into_stream(config);
+        let mut rest = start.into_stream(self.tls.config());
         let first = poll_fn(|cx| Poll::Ready(Pin::new(&mut rest).poll(cx))).await;
         // Who holds a place lets the requests of this core have their turn before the next
         // one takes it: otherwise handshakes would queue where no law can see them.

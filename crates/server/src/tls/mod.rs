@@ -5,7 +5,7 @@
 //! configure twice. [`Tls::take_over`] takes those of others, or of the same files read again;
 //! connections that are open do not notice, and those that resume a session go on with it.
 //!
-//! A name may have a port behind it, as some proxies send it; see `server_name.rs`.
+//! A server name with a port is invalid [RFC6066 §3]: rustls ends that handshake with an alert.
 //!
 //! A handshake costs as much as ten requests or more, and anyone may ask for one. So it is work
 //! like any other, and [`Handshakes`] is the stage that admits it.
@@ -15,10 +15,7 @@
 
 mod certificates;
 mod handshakes;
-mod hello_reader;
 mod identity;
-mod server_name;
-mod transcript;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,18 +23,13 @@ use std::time::SystemTime;
 
 use parking_lot::RwLock;
 use rustls::ServerConfig;
-use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{Ticketer, default_provider};
-use rustls::server::{
-    ClientHello, ProducesTickets, ResolvesServerCert, ServerSessionMemoryCache,
-    StoresServerSessions,
-};
+use rustls::server::{ClientHello, ResolvesServerCert, ServerSessionMemoryCache};
 use rustls::sign::CertifiedKey;
 
 use self::certificates::Certificates;
 pub use self::handshakes::Handshakes;
 pub(crate) use self::handshakes::REJECTION;
-pub(crate) use self::hello_reader::HelloReader;
 pub use self::identity::{Identity, TlsError, Warning};
 
 /// Protocols that a client may choose from, what we like best first [RFC7301 §3.1].
@@ -55,17 +47,11 @@ pub struct Tls(Arc<Shared>);
 struct Shared {
     current: Arc<Current>,
     config: Arc<ServerConfig>,
-    /// For clients whose server name has a port.
-    config_for_port: Arc<ServerConfig>,
 }
 
 /// The certificates for handshakes that begin now.
 #[derive(Debug)]
 struct Current(RwLock<Arc<Certificates>>);
-
-/// The same for a server name whose port is marked.
-#[derive(Debug)]
-struct CurrentForPort(Arc<Current>);
 
 impl Tls {
     /// Reads the files of `identities`. The first one is for clients that ask for no name, or
@@ -80,14 +66,15 @@ impl Tls {
         let provider = default_provider();
         let certificates = Certificates::read(identities, &provider)?;
         let current = Arc::new(Current(RwLock::new(Arc::new(certificates))));
-        let sessions = Sessions {
-            numbered: ServerSessionMemoryCache::new(SESSIONS_MAX),
-            ticketer: Ticketer::new().expect("the system has random numbers"),
-        };
-        let for_port = Arc::new(CurrentForPort(Arc::clone(&current)));
-        let config_for_port = config(transcript::provider(), for_port, &sessions);
-        let config = config(provider, Arc::clone(&current) as Arc<_>, &sessions);
-        Ok(Self(Arc::new(Shared { current, config, config_for_port })))
+        let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has suites for both versions")
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&current) as Arc<_>);
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        config.session_storage = ServerSessionMemoryCache::new(SESSIONS_MAX);
+        config.ticketer = Ticketer::new().expect("the system has random numbers");
+        Ok(Self(Arc::new(Shared { current, config: Arc::new(config) })))
     }
 
     /// Has the certificates of `other` for handshakes that begin from now on. Sessions that were
@@ -116,51 +103,12 @@ impl Tls {
     fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.0.config)
     }
-
-    fn config_for_port(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.0.config_for_port)
-    }
-}
-
-/// Sessions to resume.
-struct Sessions {
-    numbered: Arc<dyn StoresServerSessions>,
-    ticketer: Arc<dyn ProducesTickets>,
-}
-
-/// For handshakes by the algorithms of `provider`, with certificates from `resolver`.
-fn config(
-    provider: CryptoProvider,
-    resolver: Arc<dyn ResolvesServerCert>,
-    sessions: &Sessions,
-) -> Arc<ServerConfig> {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
-        .with_safe_default_protocol_versions()
-        .expect("the provider has suites for both versions")
-        .with_no_client_auth()
-        .with_cert_resolver(resolver);
-    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-    config.session_storage = Arc::clone(&sessions.numbered);
-    config.ticketer = Arc::clone(&sessions.ticketer);
-    Arc::new(config)
-}
-
-impl Current {
-    fn choose(&self, name: Option<&str>, hello: &ClientHello<'_>) -> Arc<CertifiedKey> {
-        let certificates = Arc::clone(&self.0.read());
-        certificates.choose(name, hello.signature_schemes())
-    }
 }
 
 impl ResolvesServerCert for Current {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.choose(hello.server_name(), &hello))
-    }
-}
-
-impl ResolvesServerCert for CurrentForPort {
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.choose(hello.server_name().map(server_name::host), &hello))
+        let certificates = Arc::clone(&self.0.read());
+        Some(certificates.choose(hello.server_name(), hello.signature_schemes()))
     }
 }
 

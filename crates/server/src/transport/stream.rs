@@ -14,7 +14,6 @@ use tokio_rustls::server::TlsStream;
 
 use crate::connection_entry::Entry;
 use crate::guard::Limits;
-use crate::tls::HelloReader;
 use crate::transport::disconnect::PendingBody;
 use crate::transport::outlet::{EndedBy, Outlet, poll_copy_file};
 use crate::transport::socket::Socket;
@@ -37,7 +36,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 pub(crate) enum Stream {
     Plain(Socket),
     /// Boxed: it is ten times as large, and most servers have many connections of the other kind.
-    Tls(Box<TlsStream<HelloReader<Socket>>>),
+    Tls(Box<TlsStream<Socket>>),
     Other(Box<dyn Transport>),
 }
 
@@ -46,7 +45,7 @@ impl Stream {
     pub(crate) fn socket(&self) -> Option<&Socket> {
         match self {
             Self::Plain(socket) => Some(socket),
-            Self::Tls(stream) => Some(stream.get_ref().0.get_ref()),
+            Self::Tls(stream) => Some(stream.get_ref().0),
             Self::Other(_) => None,
         }
     }
@@ -55,7 +54,7 @@ impl Stream {
     pub(crate) fn socket_mut(&mut self) -> Option<&mut Socket> {
         match self {
             Self::Plain(socket) => Some(socket),
-            Self::Tls(stream) => Some(stream.get_mut().0.get_mut()),
+            Self::Tls(stream) => Some(stream.get_mut().0),
             Self::Other(_) => None,
         }
     }
