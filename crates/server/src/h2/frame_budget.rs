@@ -8,11 +8,7 @@
 
 use tokio::time::Instant;
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
+use crate::h2::frame_head::{CONTINUATION, DATA, HEADERS, RST_STREAM, WINDOW_UPDATE};
 
 /// What GOAWAY says then: `ENHANCE_YOUR_CALM` [RFC9113 §7].
 const ENHANCE_YOUR_CALM: u32 = 0xb;

@@ -2,8 +2,8 @@
 //! pings it is alive.
 
 mod frame_budget;
+mod frame_head;
 pub(crate) mod header_blocks;
-mod hpack;
 mod running_stream;
 pub(crate) mod send_memory;
 mod sent_frames;

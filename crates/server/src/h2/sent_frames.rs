@@ -2,11 +2,7 @@
 //!
 //! h2 resets the stream of a malformed request, or closes the connection, and tells no service of it.
 
-/// Of the head of a frame [RFC9113 §4.1].
-const HEAD_BYTES: usize = 9;
-
-const RST_STREAM: u8 = 3;
-const GOAWAY: u8 = 7;
+use crate::h2::frame_head::{FrameHead, GOAWAY, HEAD_BYTES, RST_STREAM};
 
 /// Bytes of an error code, and of the stream's number before it in GOAWAY [RFC9113 §6.4, §6.8].
 const CODE_BYTES: usize = 4;
@@ -33,11 +29,11 @@ impl SentFrames {
             let passing = self.passing.min(bytes.len());
             self.passing -= passing;
             bytes = &bytes[passing..];
-            if !self.hold(&mut bytes, HEAD_BYTES) {
+            self.hold(&mut bytes, HEAD_BYTES);
+            let Some(FrameHead { length, kind, .. }) = FrameHead::read(&self.held) else {
                 return errors;
-            }
-            let length = u32::from_be_bytes([0, self.held[0], self.held[1], self.held[2]]) as usize;
-            let told = match self.held[3] {
+            };
+            let told = match kind {
                 RST_STREAM => CODE_BYTES,
                 GOAWAY => STREAM_BYTES + CODE_BYTES,
                 _ => 0,
