@@ -56,7 +56,7 @@
 //! - [`work_limit`]: the law for a proxy, which counts work and not requests.
 //! - [`resource_guard`]: rejects lower classes while memory, descriptors or CPU are scarce.
 //! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
-//! - [`fair`]: models, pole placement and droppers, and the laws made of them.
+//! - [`fair`]: models, pole placement, a dropper, and the laws made of them.
 //! - [`catalogue`]: all of them by name.
 //! - [`practice`]: laws of others, each under its own name.
 //!
@@ -91,7 +91,7 @@ pub mod work_limit;
 
 pub use fair::{
     DepartureControl, DepartureRate, GlobalController, InvalidDepartureRate, InvalidSelfTuning,
-    MovingDropper, SelectiveDropper, SelfTuning, SelfTuningBuilder, ThroughputSharing,
+    SelectiveDropper, SelfTuning, SelfTuningBuilder, ThroughputSharing,
 };
 pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
 pub use opaque_upstream::{OpaqueUpstream, OpaqueUpstreamBuilder};

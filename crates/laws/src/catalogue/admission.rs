@@ -15,9 +15,9 @@ use crate::threshold::ThresholdConstants;
 use crate::work_limit::WorkLimitConstants;
 use crate::{
     AdaptiveLifo, Allowance, Bouncer, Codel, CpuShedding, Dagor, Gradient2, MinRttGradient,
-    MovingDropper, MulticlassBuilder, OpaqueUpstream, Open, PiShedding, PlainQueue,
-    PredictGateTrim, QueueDelay, RateLimit, Red, ResponseTime, SelectiveDropper, SelfTuning,
-    ServiceCodel, Threshold, Vegas, WorkLimit,
+    MulticlassBuilder, OpaqueUpstream, Open, PiShedding, PlainQueue, PredictGateTrim, QueueDelay,
+    RateLimit, Red, ResponseTime, SelectiveDropper, SelfTuning, ServiceCodel, Threshold, Vegas,
+    WorkLimit,
 };
 
 /// Every admission law that ships, the default first.
@@ -107,9 +107,6 @@ pub const ADMISSION: &[AdmissionEntry] = &[
             SelectiveDropper::with_threshold(classes, its.wait_ratio)
         }
     ),
-    entry!("moving-dropper", "the same, by departure rate and queue length", |classes| {
-        MovingDropper::new(classes)
-    }),
     entry!(
         "codel",
         "drops now and then while the least wait stays high [RFC8289]",
@@ -157,5 +154,4 @@ pub const ADMISSION: &[AdmissionEntry] = &[
 
 /// The laws of [`ADMISSION`] that admit everything and drop from the queue: those that can
 /// accompany another admission law.
-pub const DROPPING: &[&str] =
-    &["selective-dropper", "moving-dropper", "codel", "service-codel", "adaptive-lifo"];
+pub const DROPPING: &[&str] = &["selective-dropper", "codel", "service-codel", "adaptive-lifo"];

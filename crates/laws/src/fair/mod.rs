@@ -18,16 +18,14 @@
 //!   `p-precompensated`.
 //! - [`DepartureRate`]: the thesis's own actuator, the number of workers, in six forms:
 //!   `fair-p`, `fair-pi`, `fair-pd`, `fair-precompensated`, `fair-heuristic`, `fair-hybrid`.
-//! - [`SelectiveDropper`] and [`MovingDropper`], which drop at dequeue.
+//! - [`SelectiveDropper`], which drops at dequeue.
 //! - [`GlobalController`] and [`ThroughputSharing`], laws over a whole graph.
 
 mod arx;
 pub mod closed_loop;
 mod departure_rate;
-mod dropper;
 mod global;
 mod least_squares;
-mod moving_dropper;
 mod percentile_mapping;
 mod proportional;
 mod proportional_derivative;
@@ -50,7 +48,6 @@ pub use global::{
     StageShares,
 };
 pub use least_squares::{Fit, InvalidForgetting, OnLineFit, Unidentifiable, fit};
-pub use moving_dropper::MovingDropper;
 pub use percentile_mapping::{Load, PercentileMapping, ResponseSample};
 pub use proportional::P;
 pub use proportional_derivative::Pd;

@@ -22,7 +22,6 @@ use tamarisk_control::{
     Waiting,
 };
 
-use super::dropper::{Thresholds, waited};
 use crate::constants::constants;
 
 constants! {
@@ -38,7 +37,8 @@ constants! {
 pub struct SelectiveDropper {
     /// Of each class's target.
     share: Ratio,
-    thresholds: Thresholds,
+    /// The longest wait of each class, in seconds.
+    thresholds: Box<[f64]>,
 }
 
 impl SelectiveDropper {
@@ -50,7 +50,7 @@ impl SelectiveDropper {
     /// With a threshold of another share of each class's target; with a share of zero
     /// whatever has waited at all is dropped.
     pub fn with_threshold(classes: &Classes, share: Ratio) -> Self {
-        Self { share, thresholds: Thresholds::new(classes, share) }
+        Self { share, thresholds: thresholds(classes, share) }
     }
 }
 
@@ -66,47 +66,78 @@ impl AdmissionLaw for SelectiveDropper {
 
     #[inline]
     fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
-        if waited(now, waiting) > self.thresholds.of(waiting.class) {
-            Dequeue::Drop
-        } else {
-            Dequeue::Run
-        }
+        // A class that the stage does not have is judged as the first.
+        let threshold = self.thresholds.get(waiting.class.index()).unwrap_or(&self.thresholds[0]);
+        let waited = now.since(waiting.entered).as_secs_f64();
+        if waited > *threshold { Dequeue::Drop } else { Dequeue::Run }
     }
 
     fn set_targets(&mut self, classes: &Classes) {
-        self.thresholds = Thresholds::new(classes, self.share);
+        self.thresholds = thresholds(classes, self.share);
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
-        for (index, threshold) in self.thresholds.iter().enumerate() {
+        for (index, &value) in self.thresholds.iter().enumerate() {
             let class = Some(ClassId::new(index));
-            visit(Reading { name: "drop_threshold_seconds", class, value: threshold });
+            visit(Reading { name: "drop_threshold_seconds", class, value });
         }
     }
+}
+
+fn thresholds(classes: &Classes, share: Ratio) -> Box<[f64]> {
+    let targets = classes.targets().map(|target| target.response_time().as_secs_f64());
+    targets.map(|target| share.get() * target).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::super::dropper::tests::{BUSY, dequeue, two_classes};
+    use tamarisk_control::{Class, Concurrency, Priority, Target};
+
     use super::*;
+
+    const BUSY: Backlog<'static> = Backlog {
+        queued: &[10, 10],
+        running: &[1, 1],
+        queued_total: 20,
+        running_total: 2,
+        workers: Concurrency::new(2),
+    };
+
+    /// Targets of 1 s and 2 s.
+    fn two_classes() -> Classes {
+        let class = |name: &str, seconds| Class {
+            name: name.into(),
+            target: Target::p90(Duration::from_secs(seconds)).unwrap(),
+            priority: Priority(0),
+        };
+        Classes::new(vec![class("fast", 1), class("slow", 2)]).unwrap()
+    }
+
+    /// What `law` says of an event of `class` that has waited for `waited_ms` milliseconds.
+    fn dequeue(law: &mut SelectiveDropper, class: usize, waited_ms: u64) -> Dequeue {
+        let now = Timestamp::ZERO + Duration::from_secs(1000);
+        let entered = Timestamp::ZERO + Duration::from_millis(1_000_000 - waited_ms);
+        let waiting = Waiting { class: ClassId::new(class), entered, deadline: None, kind: 0 };
+        law.on_dequeue(now, &waiting, &BUSY)
+    }
 
     #[test]
     fn eight_tenths_of_the_target_may_be_spent_waiting() {
         // 1 s and 2 s.
         let mut law = SelectiveDropper::new(&two_classes());
-        assert_eq!(dequeue(&mut law, 0, 800, &BUSY), Dequeue::Run);
-        assert_eq!(dequeue(&mut law, 0, 801, &BUSY), Dequeue::Drop);
-        assert_eq!(dequeue(&mut law, 1, 1600, &BUSY), Dequeue::Run);
-        assert_eq!(dequeue(&mut law, 1, 1601, &BUSY), Dequeue::Drop);
+        assert_eq!(dequeue(&mut law, 0, 800), Dequeue::Run);
+        assert_eq!(dequeue(&mut law, 0, 801), Dequeue::Drop);
+        assert_eq!(dequeue(&mut law, 1, 1600), Dequeue::Run);
+        assert_eq!(dequeue(&mut law, 1, 1601), Dequeue::Drop);
     }
 
     #[test]
     fn the_share_can_be_chosen() {
         let share = Ratio::saturating(0.25);
         let mut law = SelectiveDropper::with_threshold(&two_classes(), share);
-        assert_eq!(dequeue(&mut law, 0, 251, &BUSY), Dequeue::Drop);
+        assert_eq!(dequeue(&mut law, 0, 251), Dequeue::Drop);
     }
 
     #[test]

@@ -410,8 +410,7 @@ proptest! {
     }
 
     #[test]
-    fn the_droppers_stay_in_their_ranges(operations in operations()) {
+    fn the_dropper_stays_in_its_ranges(operations in operations()) {
         check(|classes| Box::new(fair::SelectiveDropper::new(classes)), &operations);
-        check(|classes| Box::new(fair::MovingDropper::new(classes)), &operations);
     }
 }

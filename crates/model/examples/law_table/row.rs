@@ -71,7 +71,7 @@ const TUNED: [Tuned; 5] = [
 ];
 
 /// Those that are of most interest come first in a long run; the others follow as in the catalogue.
-const FIRST: [&str; 17] = [
+const FIRST: [&str; 16] = [
     "predict-gate-trim",
     "plain-queue",
     "work-limit",
@@ -84,7 +84,6 @@ const FIRST: [&str; 17] = [
     "adaptive-lifo",
     "multiclass",
     "p",
-    "moving-dropper",
     "red",
     "threshold",
     "min-rtt-gradient",
