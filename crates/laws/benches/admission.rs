@@ -1,6 +1,6 @@
 //! What one decision of each law costs.
 //! ```text
-//! cargo bench -p tamarisk-control --bench admission
+//! cargo bench -p tamarisk-laws --bench admission
 //! ```
 //! Nanoseconds per call, the median of the repetitions and in brackets the least
 //! and the greatest. The backlog changes from call to call and every class takes
@@ -19,7 +19,7 @@ use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Class, ClassId, Classes, Concurrency, Ending, Finished,
     Priority, Target, Timestamp, Together, Waiting,
 };
-use tamarisk_laws::{OpaqueUpstream, PredictGateTrim, ResponseTime};
+use tamarisk_laws::{PredictGateTrim, ResponseTime, WorkLimit};
 
 const CALLS: u64 = 1_000_000;
 const REPETITIONS: usize = 11;
@@ -34,7 +34,7 @@ fn main() {
         report(&classes, || PredictGateTrim::new(&classes));
     }
     for classes in [1, 4, 64].map(classes) {
-        report(&classes, || OpaqueUpstream::new(&classes));
+        report(&classes, || WorkLimit::new(&classes));
     }
     for classes in [1, 4, 64].map(classes) {
         report(&classes, || ResponseTime::new(&classes));

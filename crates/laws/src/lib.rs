@@ -52,7 +52,6 @@
 //! - [`open`], [`threshold`], [`plain_queue`], [`token_bucket`], [`rate_limit`]: the simplest laws.
 //! - [`response_time`]: the papers' controller; [`multiclass`]: its form that rejects lower classes first.
 //! - [`predict_gate_trim`]: the default law, a file for each of its parts.
-//! - [`opaque_upstream`]: its form for a proxy.
 //! - [`work_limit`]: the law for a proxy, which counts work and not requests.
 //! - [`resource_guard`]: rejects lower classes while memory, descriptors or CPU are scarce.
 //! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
@@ -63,13 +62,10 @@
 //! `docs/LAWS.md` compares them, `docs/DEFAULTS.md` says where their constants
 //! come from, and `docs/REFERENCES.md` what the keys in brackets stand for.
 
-mod base_response;
 pub mod catalogue;
 mod constants;
 pub mod fair;
 pub mod multiclass;
-mod observation_window;
-pub mod opaque_upstream;
 pub mod open;
 mod period_samples;
 pub mod plain_queue;
@@ -94,7 +90,6 @@ pub use fair::{
     SelectiveDropper, SelfTuning, SelfTuningBuilder, ThroughputSharing,
 };
 pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
-pub use opaque_upstream::{OpaqueUpstream, OpaqueUpstreamBuilder};
 pub use open::Open;
 pub use plain_queue::PlainQueue;
 pub use practice::{

@@ -2,7 +2,7 @@
 //! ```text
 //! cargo run --release -p tamarisk-model --example situations [law,law…] [--seeds 20] [--json] [situation…]
 //! ```
-//! Without laws it is `opaque-upstream`, without situations all of them. Each is a file in
+//! Without laws it is `work-limit`, without situations all of them. Each is a file in
 //! `scenarios/`. A number is the mean over all seeds, and in brackets the worst.
 
 use std::error::Error;
@@ -393,7 +393,7 @@ fn asked() -> Result<Asked, Box<dyn Error>> {
         }
     }
     if asked.laws.is_empty() {
-        asked.laws.extend(ADMISSION.iter().filter(|law| law.name == "opaque-upstream"));
+        asked.laws.extend(ADMISSION.iter().filter(|law| law.name == "work-limit"));
     }
     if asked.files.is_empty() {
         asked.files = files;

@@ -1,5 +1,5 @@
-//! Prints the tables of `docs/generated/LAWS-TABLES.md` on upstreams of many widths: both forms of the
-//! default law beside the best fixed limit and the plain queue, from the shipped code.
+//! Prints the tables of `docs/generated/LAWS-TABLES.md` on upstreams of many widths: both default laws
+//! beside the best fixed limit and the plain queue, from the shipped code.
 //! ```text
 //! cargo run --release -p tamarisk-model --example upstream_widths
 //! ```
@@ -15,7 +15,7 @@ use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Classes, Concurrency, Decision, Dequeue, Order, PlaceLimits,
     QueueOrder, Timestamp, Waiting,
 };
-use tamarisk_laws::{OpaqueUpstream, PlainQueue, PredictGateTrim};
+use tamarisk_laws::{PlainQueue, PredictGateTrim, WorkLimit};
 use tamarisk_model::sim::{ClassReport, Distribution, Scenario, Simulation};
 
 use width::{Start, Width};
@@ -28,7 +28,7 @@ type MakeLaw = fn(&Classes) -> Box<dyn AdmissionLaw>;
 
 const PLAIN: MakeLaw = |classes| Box::new(PlainQueue::new(classes));
 const DEFAULT: MakeLaw = |classes| Box::new(PredictGateTrim::new(classes));
-const OPAQUE: MakeLaw = |classes| Box::new(OpaqueUpstream::new(classes));
+const WORK: MakeLaw = |classes| Box::new(WorkLimit::new(classes));
 
 fn main() {
     let exponential = |_| Distribution::Exponential(MEAN);
@@ -51,7 +51,7 @@ fn widths(title: &str, times: f64, widths: &[Width]) {
     println!("\n### {title}\n");
     println!(
         "| workers | service, ms | target ÷ service | best fixed limit | plain-queue \
-         | **predict-gate-trim** | **opaque-upstream**, warm | share of the best | from cold \
+         | **predict-gate-trim** | **work-limit**, warm | share of the best | from cold \
          | share of the best |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
@@ -60,7 +60,7 @@ fn widths(title: &str, times: f64, widths: &[Width]) {
         let (best, limit) = warm.best_fixed_limit();
         let (best_cold, _) = cold.best_fixed_limit();
         let [plain, default] = [PLAIN, DEFAULT].map(|make| warm.steady(make));
-        let (warm, cold) = (warm.steady(OPAQUE), cold.steady(OPAQUE));
+        let (warm, cold) = (warm.steady(WORK), cold.steady(WORK));
         println!(
             "| {} | {} | {} | {best:.2} with {limit} | {} | {} | {} | {:.2} | {} | {:.2} |",
             pair[0].workers,
@@ -81,14 +81,14 @@ fn print_turned_away() {
         "\n### Rejected or dropped at 80 % load of one and two workers, per cent of requests\n"
     );
     println!(
-        "| workers | target ÷ service | plain-queue | **predict-gate-trim** | **opaque-upstream** |"
+        "| workers | target ÷ service | plain-queue | **predict-gate-trim** | **work-limit** |"
     );
     println!("| --- | --- | --- | --- | --- |");
     for (workers, target) in [(1, 20.0), (1, 35.0), (1, 50.0), (2, 20.0), (2, 35.0)] {
         let scenario = narrow(workers, target, Start::Warm).offered(0.8, 2.0 * COMPLETIONS, 0.0);
-        let [plain, default, opaque] =
-            [PLAIN, DEFAULT, OPAQUE].map(|make| 100.0 * mean(&runs(&scenario, make), turned_away));
-        println!("| {workers} | {target} | {plain:.2} | {default:.2} | {opaque:.2} |");
+        let [plain, default, work] =
+            [PLAIN, DEFAULT, WORK].map(|make| 100.0 * mean(&runs(&scenario, make), turned_away));
+        println!("| {workers} | {target} | {plain:.2} | {default:.2} | {work:.2} |");
     }
 }
 

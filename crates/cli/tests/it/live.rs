@@ -227,7 +227,7 @@ fn a_profile_under_load_makes_a_model_of_the_capacity_that_the_service_has() {
     let most = WORKERS as f64 / SERVICE.as_secs_f64();
     assert!(capacity < most * (1.0 + TOLERANCE), "{capacity} of {most}");
 
-    let run = json(&["sim", "compare", scenario, "--laws", "open,opaque-upstream", "--seeds", "1"]);
+    let run = json(&["sim", "compare", scenario, "--laws", "open,work-limit", "--seeds", "1"]);
     let goodput = |law: usize| run["laws"][law]["classes"][0]["goodput"]["mean"].as_f64().unwrap();
     assert!(goodput(0) < 0.2 * capacity && goodput(1) > 0.7 * capacity, "{run}");
 }

@@ -229,7 +229,7 @@ fn mistakes_are_shown_where_they_stand() {
     check(
         &[&compare[..], &["open,closed"]].concat(),
         2,
-        "known laws: predict-gate-trim, opaque-upstream, work-limit, open,",
+        "known laws: predict-gate-trim, work-limit, open,",
     );
     let split = ["model", "scenarios/slow-database.toml", "--split"];
     check(&[&split[..], &["dp"]].concat(), 2, "unknown stage \"dp\"; known stages: front");

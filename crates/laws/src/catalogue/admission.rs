@@ -2,7 +2,6 @@
 
 use super::{AdmissionEntry, entry};
 use crate::fair::{Form, SelectiveDropperConstants, SelfTuningConstants};
-use crate::opaque_upstream::OpaqueUpstreamConstants;
 use crate::plain_queue::PlainQueueConstants;
 use crate::practice::{
     DagorConstants, Gradient2Constants, MinRttGradientConstants, QueueDelayConstants, RedConstants,
@@ -15,9 +14,8 @@ use crate::threshold::ThresholdConstants;
 use crate::work_limit::WorkLimitConstants;
 use crate::{
     AdaptiveLifo, Allowance, Bouncer, Codel, CpuShedding, Dagor, Gradient2, MinRttGradient,
-    MulticlassBuilder, OpaqueUpstream, Open, PiShedding, PlainQueue, PredictGateTrim, QueueDelay,
-    RateLimit, Red, ResponseTime, SelectiveDropper, SelfTuning, ServiceCodel, Threshold, Vegas,
-    WorkLimit,
+    MulticlassBuilder, Open, PiShedding, PlainQueue, PredictGateTrim, QueueDelay, RateLimit, Red,
+    ResponseTime, SelectiveDropper, SelfTuning, ServiceCodel, Threshold, Vegas, WorkLimit,
 };
 
 /// Every admission law that ships, the default first.
@@ -27,13 +25,6 @@ pub const ADMISSION: &[AdmissionEntry] = &[
         "the default of stages: rejects what would be late, keeps no standing queue",
         |classes, its: PredictGateTrimConstants| {
             PredictGateTrim::builder(classes).constants(its).build()?
-        }
-    ),
-    entry!(
-        "opaque-upstream",
-        "predict-gate-trim before an upstream whose workers cannot be seen",
-        |classes, its: OpaqueUpstreamConstants| {
-            OpaqueUpstream::builder(classes).constants(its).build()?
         }
     ),
     entry!(

@@ -14,7 +14,7 @@
 //! ```
 //! within 20 … 200. While `long > 2·short` it is cut by a twentieth each time, to come
 //! back from a long overload. An arrival is rejected while L are inside; L is also
-//! what may be in flight to an opaque upstream.
+//! what may be in flight to an upstream whose workers cannot be seen.
 //!
 //! **Source.** \[Netflix18\], with its defaults. Answers of less than 100 µs are not
 //! counted (`minRttThreshold`). Earlier versions had no tolerance (1.5, `rttTolerance`)

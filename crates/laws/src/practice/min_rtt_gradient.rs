@@ -16,7 +16,7 @@
 //! minRTT is measured: L is held at 3 until 50 answers to events that came after
 //! have been seen, and their median is the new minRTT. That is also how it
 //! starts. An arrival is rejected while L are inside; L is also what may be in
-//! flight to an opaque upstream.
+//! flight to an upstream whose workers cannot be seen.
 //!
 //! **Source.** \[Envoy\], `gradient_controller.cc` and the defaults of
 //! `GradientControllerConfig`: median, buffer 25 %, 50 requests, jitter 15 %, limits 3 and

@@ -15,7 +15,7 @@
 //! faster answer than r₀ replaces it; and every 30·L·u answers, u between ½ and 1,
 //! the next one does whatever it took, so that r₀ follows a service that became
 //! slower. An arrival is rejected while L are inside; L is also what may be in
-//! flight to an opaque upstream.
+//! flight to an upstream whose workers cannot be seen.
 //!
 //! **Source.** \[Netflix18\], `VegasLimit` with its defaults (first limit 20, at most 1000),
 //! fed with every single answer as its `AbstractLimiter` does by default.

@@ -22,8 +22,7 @@ use crate::sharing::kept_room::KeptRoom;
 /// stage, so that its predicted wait stays finite.
 const SHARE_LEFT_MIN: f64 = 0.02;
 
-/// The newest event goes first once the oldest has used up this share of its target,
-/// or of its room.
+/// The newest event goes first once the oldest has used up this share of its target.
 ///
 /// Deviation: \[Maurer15\] turns the queue over as soon as one stands. That starves
 /// events that were promised an answer: turned over at a tenth of the target, a
@@ -62,8 +61,7 @@ struct Level {
     gate: Gate,
     trim: Trim,
     client_share: FairShare,
-    /// None where workers are no more than a guess.
-    kept: Option<KeptRoom>,
+    kept: KeptRoom,
     /// If any of its classes has a weight.
     class_shares: Option<ClassShares>,
     /// The least target of its classes, in seconds: its queue is judged by it.
@@ -195,19 +193,14 @@ impl Levels {
     #[inline]
     pub(crate) fn kept_room(&mut self, class: ClassId) -> Option<&mut KeptRoom> {
         let level = self.level_mut(class);
-        level.kept.as_mut().filter(|_| level.class_shares.is_none())
-    }
-
-    /// Keeps no room on any level.
-    pub(crate) fn keep_no_room(&mut self) {
-        self.levels.iter_mut().for_each(|level| level.kept = None);
+        level.class_shares.is_none().then_some(&mut level.kept)
     }
 
     /// An overload begins: whatever the queue was before, nobody has had too much.
     pub(crate) fn reset_shares(&mut self) {
         for level in &mut self.levels {
             level.client_share.reset();
-            level.kept.iter_mut().for_each(KeptRoom::reset);
+            level.kept.reset();
             level.class_shares.iter_mut().for_each(ClassShares::reset);
         }
     }
@@ -320,14 +313,6 @@ impl Levels {
         }
     }
 
-    /// From now on queues are bounded by the targets, as at the start.
-    pub(crate) fn reset_spans(&mut self) {
-        for (span, &of) in self.spans.iter_mut().zip(&self.level_of) {
-            *span = self.levels[usize::from(of)].target;
-        }
-        self.levels.iter_mut().for_each(|level| level.set_span(level.target));
-    }
-
     /// θ of the level of `class`.
     pub(crate) fn gate_share(&self, class: ClassId) -> f64 {
         self.level(class).gate.share()
@@ -355,19 +340,8 @@ impl Levels {
         let target = self.levels.iter().map(|level| level.target).fold(f64::INFINITY, f64::min);
         let narrow = self.levels.iter().any(|level| level.gate.share() < 1.0);
         let old = narrow && seconds(head_age) > NEWEST_FIRST_AGE * target;
-        if old { Order::NewestFirst } else { self.order_of_newcomers() }
-    }
-
-    /// The same where a queue may grow old in front of an open gate.
-    pub(crate) fn order_by_room(&self, head_age: Duration) -> Order {
-        let room = self.levels.iter().map(Level::room).fold(f64::INFINITY, f64::min);
-        let old = seconds(head_age) > NEWEST_FIRST_AGE * room;
-        if old { Order::NewestFirst } else { self.order_of_newcomers() }
-    }
-
-    fn order_of_newcomers(&self) -> Order {
-        let overtaking = self.levels.iter().any(|level| level.overtaking);
-        if overtaking { Order::NewestFirst } else { Order::OldestFirst }
+        let overtaking = || self.levels.iter().any(|level| level.overtaking);
+        if old || overtaking() { Order::NewestFirst } else { Order::OldestFirst }
     }
 
     fn sum_loads(&mut self) {
@@ -393,7 +367,7 @@ impl Level {
             gate: Gate::new(target, standing),
             trim: Trim::new(),
             client_share: FairShare::new(standing * target.as_secs_f64(), clients::SHARE_MIN),
-            kept: Some(KeptRoom::default()),
+            kept: KeptRoom::default(),
             class_shares,
             target: target.as_secs_f64(),
             room: f64::INFINITY,

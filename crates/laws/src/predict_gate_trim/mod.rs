@@ -132,8 +132,8 @@ pub struct PredictGateTrim {
     clients: Clients,
     /// ε: a wait of at most this share of the target counts as no wait.
     negligible_wait: f64,
-    /// How many times as long service takes now as when it was measured: 1, but
-    /// for an upstream that is sent more, or less, at once than it was then.
+    /// How many times as long service takes now as when it was measured: 1, unless
+    /// fewer workers have proved to be enough.
     service_scale: f64,
     useful: UsefulWorkers,
     /// Where the trials of fewer workers have found nothing.
@@ -151,15 +151,15 @@ impl PredictGateTrim {
         PredictGateTrimBuilder::new(classes)
     }
 
-    /// The decision, for a stage that gets through `drain` seconds of work a second.
+    /// The decision about one that arrives.
     #[inline]
-    pub(crate) fn judge_arrival(
+    fn judge_arrival(
         &mut self,
         now: Timestamp,
         arrival: &Arrival,
         backlog: &Backlog<'_>,
-        drain: f64,
     ) -> Decision {
+        let drain = self.drain(backlog);
         let class = self.resolve(arrival.class);
         let Some(remaining) = self.remaining(now, class, arrival.deadline) else {
             return Decision::Reject(Rejection::new(Reason::PredictedLate));
@@ -313,7 +313,7 @@ impl PredictGateTrim {
 
     /// Learns from an event that has run.
     #[inline]
-    pub(crate) fn learn(&mut self, now: Timestamp, finished: &Finished) {
+    fn learn(&mut self, now: Timestamp, finished: &Finished) {
         let class = self.resolve(finished.class);
         if finished.ending == Ending::Completed {
             self.service.learn_batch(finished.together, seconds(finished.service));
@@ -349,41 +349,16 @@ impl PredictGateTrim {
         }
     }
 
-    /// Lets time pass in a stage that gets through `drain` seconds of work a second.
-    pub(crate) fn pass_time(&mut self, now: Timestamp, backlog: &Backlog<'_>, drain: f64) {
-        self.refresh_rooms();
-        let pace = self.service.pace(backlog, 0);
-        self.levels.on_tick(now, backlog, self.service.means(), drain, pace);
-    }
-
-    /// The same law for workers whose number is a guess: it keeps none of them for anybody.
-    pub(crate) fn keep_no_room(mut self) -> Self {
-        self.levels.keep_no_room();
-        self
-    }
-
     /// From now on an event takes so many seconds on average, or as long as measured.
-    pub(crate) fn expect_service(&mut self, seconds: Option<f64>) {
+    fn expect_service(&mut self, seconds: Option<f64>) {
         self.service_scale = seconds.map_or(1.0, |seconds| {
             (seconds / self.service_mean().max(1e-9)).clamp(SCALE_MIN, SCALE_MAX)
         });
     }
 
     /// The mean measured service time of all events, in seconds.
-    pub(crate) fn service_mean(&self) -> f64 {
+    fn service_mean(&self) -> f64 {
         self.service.stage_mean()
-    }
-
-    /// Queues are bounded by the targets as at the start, for a law that does not fit them to what
-    /// service leaves of these.
-    pub(crate) fn reset_spans(&mut self) {
-        self.levels.reset_spans();
-    }
-
-    /// As [`order`](QueueOrder::order), for a stage whose queue may grow old in front
-    /// of an open gate.
-    pub(crate) fn order_by_room(&self, head_age: Duration) -> Order {
-        self.levels.order_by_room(head_age)
     }
 
     /// How long an event of `class` may wait before it is not worth running, if
@@ -444,7 +419,7 @@ impl AdmissionLaw for PredictGateTrim {
     #[inline]
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
         self.useful.on_arrival(1, backlog);
-        self.judge_arrival(now, arrival, backlog, self.drain(backlog))
+        self.judge_arrival(now, arrival, backlog)
     }
 
     fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
@@ -479,7 +454,10 @@ impl AdmissionLaw for PredictGateTrim {
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
         self.stall.on_tick(now, backlog, &self.service);
-        self.pass_time(now, backlog, self.drain(backlog));
+        let drain = self.drain(backlog);
+        self.refresh_rooms();
+        let pace = self.service.pace(backlog, 0);
+        self.levels.on_tick(now, backlog, self.service.means(), drain, pace);
         self.levels.fit_spans();
     }
 

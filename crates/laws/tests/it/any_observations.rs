@@ -332,11 +332,6 @@ proptest! {
     }
 
     #[test]
-    fn opaque_upstream_stays_in_its_ranges(operations in operations()) {
-        check(|classes| Box::new(OpaqueUpstream::new(classes)), &operations);
-    }
-
-    #[test]
     fn work_limit_stays_in_its_ranges(operations in operations()) {
         check(|classes| Box::new(WorkLimit::new(classes)), &operations);
     }

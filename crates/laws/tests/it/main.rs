@@ -9,7 +9,6 @@ mod every_ability;
 mod fair_figures;
 mod fair_step_responses;
 mod new_targets;
-mod opaque_upstream;
 mod operating_manual;
 mod predict_gate_trim;
 mod throughput_batching;

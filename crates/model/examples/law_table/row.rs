@@ -71,11 +71,10 @@ const TUNED: [Tuned; 5] = [
 ];
 
 /// Those that are of most interest come first in a long run; the others follow as in the catalogue.
-const FIRST: [&str; 16] = [
+const FIRST: [&str; 15] = [
     "predict-gate-trim",
     "plain-queue",
     "work-limit",
-    "opaque-upstream",
     "gradient2",
     "vegas",
     "dagor",

@@ -89,7 +89,7 @@ async fn a_live_run_replayed_gives_the_same_decisions_under_every_kind_of_law() 
     let laws: [(&str, &[(&str, f64)]); 10] = [
         ("predict-gate-trim", &[]),
         ("predict-gate-trim", &[("standing_wait_ratio", 0.3)]),
-        ("opaque-upstream", &[]),
+        ("vegas", &[]),
         ("response-time", &[("requests_count", 20.0)]),
         ("multiclass", &[("requests_count", 20.0)]),
         ("codel", &[]),
@@ -232,7 +232,7 @@ async fn what_came_is_offered_to_another_law_in_the_simulator() {
     };
     // A law that sees no workers may not have more of them than there are.
     let most = 1.1 * f64::from(WORKERS) * workload.span.as_secs_f64() / mean.as_secs_f64();
-    for law in ["predict-gate-trim", "codel", "opaque-upstream", "gradient2"] {
+    for law in ["predict-gate-trim", "codel", "work-limit", "gradient2"] {
         let done = offered(law);
         assert!(done > 0 && (done as f64) < most, "{law}: {done} of {most}");
     }

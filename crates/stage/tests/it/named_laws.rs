@@ -172,6 +172,6 @@ async fn a_stage_with_workers_refuses_the_law_that_is_for_gates() {
     refused(stage().laws(laws.clone()));
     refused(stage().laws(laws.quality("degradation", &[]).unwrap()));
     refused(stage().law(WorkLimit::new(&Classes::single(p90(100)))));
-    let other = Laws::new().admission("opaque-upstream", &[]).unwrap();
+    let other = Laws::new().admission("gradient2", &[]).unwrap();
     assert!(stage().laws(other).handler(async |event: u32, _: Context| Ok(event)).is_ok());
 }

@@ -165,7 +165,7 @@ mod tests {
         let text = format!(
             r#"{{ "stages": [{{ "name": "app", "runs": "gate", "workers": 32, "queue_capacity": 10000,
             "profile": {{ "window_seconds": 7.5, "crowded_ratio": 0.5,
-            "in_progress_count": {in_progress} }}, "law": {{ "name": "opaque-upstream" }},
+            "in_progress_count": {in_progress} }}, "law": {{ "name": "work-limit" }},
             "classes": [{}, {}] }}] }}"#,
             class("gold:a", 25.0, 0.01),
             class("default", 75.0, 0.03)
@@ -199,7 +199,7 @@ mod tests {
             assert!((capacity / 380.0 - 1.0).abs() < 1e-5, "{capacity}");
             assert!((network.arrivals().get() - 100.0).abs() < 1e-6);
             let admission = file.laws[0].1.admission.as_ref().unwrap();
-            assert_eq!(admission.name(), "opaque-upstream");
+            assert_eq!(admission.name(), "work-limit");
         }
     }
 

@@ -31,6 +31,7 @@
 //! output is as good with a little less than half of the workers only, all are used. A stage
 //! that is given more workers finds that out when it is no longer overloaded.
 
+mod base_response;
 mod output;
 #[cfg(test)]
 mod tests;
@@ -38,13 +39,13 @@ mod work;
 
 use std::time::Duration;
 
+use base_response::BaseResponse;
 use output::Output;
 use work::Work;
 
 use tamarisk_control::{Backlog, ClassId, Concurrency, Timestamp};
 
 use super::service_model::ServiceModel;
-use crate::base_response::BaseResponse;
 
 /// Workers crowd nothing of note while events take so many times as long as when nobody
 /// waits …
@@ -251,7 +252,7 @@ impl UsefulWorkers {
                 self.begin_anew(now, model);
             }
         }
-        self.work.complete(now, class, service, backlog, pressed);
+        self.work.complete(now, class, service, pressed);
         match self.phase {
             Phase::All => self.watch(now),
             Phase::Held => self.hold(now),

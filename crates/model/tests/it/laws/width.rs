@@ -65,7 +65,7 @@ impl Width {
     }
 }
 
-/// Upstreams that the constants of the opaque form were not chosen with: other widths, targets
+/// Upstreams that the constants of the work limit were not chosen with: other widths, targets
 /// and services.
 pub(crate) fn held_out() -> Vec<Width> {
     const MEAN: Duration = Duration::from_millis(25);

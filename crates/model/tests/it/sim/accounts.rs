@@ -90,7 +90,7 @@ fn traced(scenario: &Scenario, kind: usize, seed: u64) -> (Vec<u8>, Report) {
     for stage in &scenario.stages {
         run = match kind {
             4 => run.laws(&stage.name, &all_laws("predict-gate-trim")).unwrap(),
-            5 => run.laws(&stage.name, &all_laws("opaque-upstream")).unwrap(),
+            5 => run.laws(&stage.name, &all_laws("work-limit")).unwrap(),
             _ => run.law(&stage.name, law(kind, scenario)).unwrap(),
         };
     }

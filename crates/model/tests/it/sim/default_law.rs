@@ -2,7 +2,7 @@
 //! a bottleneck that it shares, service of two lengths, service that drifts.
 
 use tamarisk_control::AdmissionLaw;
-use tamarisk_laws::{OpaqueUpstream, PredictGateTrim};
+use tamarisk_laws::{PredictGateTrim, WorkLimit};
 use tamarisk_model::sim::{
     ClassReport, Client, Discipline, Profile, Resource, Scenario, Simulation, Stage, Step,
 };
@@ -57,8 +57,8 @@ fn default(classes: &Classes) -> Box<dyn AdmissionLaw> {
     Box::new(PredictGateTrim::new(classes))
 }
 
-fn opaque(classes: &Classes) -> Box<dyn AdmissionLaw> {
-    Box::new(OpaqueUpstream::new(classes))
+fn work_limit(classes: &Classes) -> Box<dyn AdmissionLaw> {
+    Box::new(WorkLimit::new(classes))
 }
 
 /// How far the goodput of one second is from the mean: standard deviation ÷ mean.
@@ -70,8 +70,8 @@ fn swing(class: &ClassReport) -> f64 {
 
 /// Both stages get at least `least` of the bottleneck, where they ask for more, together
 /// 0.92 of it, and none of it in turns: by chance alone the goodput of a second is some
-/// tenth away from the mean.
-fn check_shared(make: fn(&Classes) -> Box<dyn AdmissionLaw>, least: f64) {
+/// tenth away from the mean, and it is at most `swing_max`.
+fn check_shared(make: fn(&Classes) -> Box<dyn AdmissionLaw>, least: f64, swing_max: f64) {
     for resource in [Resource::cores("shared", 8.0), Resource::pool("shared", 8)] {
         for times in [[10.0, 0.5], [10.0, 10.0], [0.5, 10.0], [2.0, 2.0]] {
             for seed in SEEDS {
@@ -82,7 +82,7 @@ fn check_shared(make: fn(&Classes) -> Box<dyn AdmissionLaw>, least: f64) {
                 let told = format!("{resource:?} {times:?} seed {seed}: {parts:.3?} {swings:.2?}");
                 assert!(parts.iter().all(|part| *part >= least), "{told}");
                 assert!(parts.iter().sum::<f64>() >= 0.92, "{told}");
-                assert!(swings.iter().all(|swing| *swing <= 0.21), "{told}");
+                assert!(swings.iter().all(|swing| *swing <= swing_max), "{told}");
             }
         }
     }
@@ -90,10 +90,9 @@ fn check_shared(make: fn(&Classes) -> Box<dyn AdmissionLaw>, least: f64) {
 
 #[test]
 fn two_stages_share_a_bottleneck_without_starving_each_other() {
-    check_shared(default, 0.35);
-    // Each finds a number in flight of its own, and the first to do so has up to three
-    // times as much.
-    check_shared(opaque, 0.24);
+    check_shared(default, 0.35, 0.21);
+    // Each searches for a number in flight of its own, and tries others now and then.
+    check_shared(work_limit, 0.3, 0.45);
 }
 
 #[test]

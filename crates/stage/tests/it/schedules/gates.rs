@@ -10,7 +10,7 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::strategy::Union;
 use tamarisk_control::{Change, ClassId, Classes, Concurrency, Reason, Rejection};
-use tamarisk_laws::{OpaqueUpstream, WorkLimit};
+use tamarisk_laws::WorkLimit;
 use tamarisk_stage::{
     Accounts, Discipline, EnterError, Entry, Gate, GatePermit, RunError, StageBuilder,
 };
@@ -53,7 +53,6 @@ const TICK: Duration = Duration::from_millis(150);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     Scripted,
-    OpaqueUpstream,
     WorkLimit,
 }
 
@@ -61,7 +60,6 @@ impl Rule {
     fn over(self, builder: StageBuilder, classes: &Classes, scripted: &Law) -> StageBuilder {
         match self {
             Self::Scripted => builder.law(scripted.clone()),
-            Self::OpaqueUpstream => builder.law(OpaqueUpstream::new(classes)),
             Self::WorkLimit => builder.law(WorkLimit::new(classes)),
         }
     }
@@ -384,8 +382,7 @@ fn leaving() -> impl Strategy<Value = Leaving> {
 fn rule() -> impl Strategy<Value = Rule> {
     prop_oneof![
         3 => Just(Rule::Scripted),
-        1 => Just(Rule::OpaqueUpstream),
-        1 => Just(Rule::WorkLimit),
+        2 => Just(Rule::WorkLimit),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! The base response time of an upstream: how long it takes when nothing queues in it.
+//! The base response time of the workers: how long an event takes while nobody waits for one.
 
 use std::time::Duration;
 
@@ -12,30 +12,30 @@ const WINDOWS_KEPT: usize = 64;
 /// seconds in which a load comes up to the capacity do not fill the memory.
 const WINDOW_EVERY: Duration = Duration::from_millis(250);
 /// Of their mean responses this quantile is the base: at high load many of them
-/// already queued in the upstream, and the quick ones are those that did not.
+/// already crowd what the workers wait for, and the quick ones are those that do not.
 const WINDOWS_QUANTILE: f64 = 0.25;
-/// One window alone may be the first rush of a cold start, in which the upstream
-/// fills up while the limit does not press anybody yet.
+/// One window alone may be the first rush of a cold start, in which the workers
+/// fill up while nobody has to wait yet.
 const WINDOWS_MIN: usize = 2;
 
-/// b: the mean response time in seconds while the limit presses nobody.
+/// b: the mean service time in seconds while nobody waits.
 #[derive(Clone, Debug)]
-pub(crate) struct BaseResponse {
+pub(super) struct BaseResponse {
     windows: RecentSamples,
     learned: Option<Timestamp>,
 }
 
 impl BaseResponse {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { windows: RecentSamples::new(WINDOWS_KEPT), learned: None }
     }
 
-    pub(crate) fn get(&self) -> Option<f64> {
+    pub(super) fn get(&self) -> Option<f64> {
         (self.windows.len() >= WINDOWS_MIN).then(|| self.windows.quantile(WINDOWS_QUANTILE))
     }
 
-    /// A window in which the limit pressed nobody took `response` on average.
-    pub(crate) fn learn(&mut self, now: Timestamp, response: f64) {
+    /// An event took `response` seconds on average in a window in which nobody waited.
+    pub(super) fn learn(&mut self, now: Timestamp, response: f64) {
         if self.learned.is_some_and(|learned| now.since(learned) < WINDOW_EVERY) {
             return;
         }
