@@ -84,7 +84,10 @@ pub(crate) const FIGURES: [Step; 4] = [
     step("figures", "run --release --package tamarisk-model --example figures docs/figures"),
     step("figures", "run --release --package tamarisk-model --example fair07 docs/figures"),
     step("figures", "run --release --package tamarisk-model --example paper_figures docs/figures"),
-    step("figures", "run --release --package tamarisk-laws --example fair_figures docs/figures"),
+    step(
+        "figures",
+        "run --release --package tamarisk-laws-papers --example fair_figures docs/figures",
+    ),
 ];
 
 const fn step(name: &'static str, cargo: &'static str) -> Step {

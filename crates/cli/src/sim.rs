@@ -14,7 +14,9 @@ mod tune;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tamarisk_laws::catalogue::{ADMISSION, AdmissionEntry, Named};
+use tamarisk_catalogue::ADMISSION;
+use tamarisk_laws::Named;
+use tamarisk_laws::named::AdmissionEntry;
 use tamarisk_model::scenario::{self, File};
 
 use self::places::compared;

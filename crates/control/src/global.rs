@@ -14,6 +14,25 @@ use std::time::Duration;
 
 use crate::{ClassId, Classes, Concurrency, Decision, PerSecond, Reading, Target, Timestamp};
 
+/// How many stages a graph under a law has at most: the equations of so many are solved within a
+/// millisecond.
+pub const STAGES_MAX: usize = 64;
+
+/// A graph under a law has no stages, or more than [`STAGES_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a graph of {0} stages is not between 1 and {STAGES_MAX}")]
+pub struct InvalidStageCount(usize);
+
+impl InvalidStageCount {
+    /// Whether a law can be over a graph of so many stages.
+    ///
+    /// # Errors
+    /// This error if it cannot.
+    pub fn check(stages: usize) -> Result<(), Self> {
+        if (1..=STAGES_MAX).contains(&stages) { Ok(()) } else { Err(Self(stages)) }
+    }
+}
+
 /// A law over a graph of stages, which it knows by their position.
 pub trait GlobalLaw: Send + fmt::Debug {
     /// Its name, kebab case.

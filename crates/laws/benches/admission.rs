@@ -19,7 +19,7 @@ use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Class, ClassId, Classes, Concurrency, Ending, Finished,
     Priority, Target, Timestamp, Together, Waiting,
 };
-use tamarisk_laws::{PredictGateTrim, ResponseTime, WorkLimit};
+use tamarisk_laws::{PlainQueue, PredictGateTrim, WorkLimit};
 
 const CALLS: u64 = 1_000_000;
 const REPETITIONS: usize = 11;
@@ -37,7 +37,7 @@ fn main() {
         report(&classes, || WorkLimit::new(&classes));
     }
     for classes in [1, 4, 64].map(classes) {
-        report(&classes, || ResponseTime::new(&classes));
+        report(&classes, || PlainQueue::new(&classes));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The constants of a law as a struct: each field is declared once, with its type, default,
-//! range and summary, and the [`Knob`] that files and the simulator's search use follows.
+//! range and summary, and the [`Knob`] that files and the simulator's search use follows. For laws
+//! of one's own, too.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ pub struct Knob {
 }
 
 /// All constants of a law.
-pub(crate) trait Constants: Sized {
+pub trait Constants: Sized {
     /// Their names, defaults and ranges, in the order of their declaration.
     const KNOBS: &'static [Knob];
 
@@ -40,7 +41,8 @@ impl Constants for () {
 }
 
 /// The type of a constant. The range of a [`Knob`] is within that of its type.
-pub(crate) trait Constant {
+pub trait Constant {
+    /// From its value in a file.
     fn from_value(value: f64) -> Self;
 }
 
@@ -64,8 +66,10 @@ constant! {
     Duration: |value| Duration::from_secs_f64(value);
 }
 
-/// Declares a struct of constants:
-/// ```text
+/// Declares a struct of [`Constants`]:
+/// ```
+/// use tamarisk_laws::constants::{Constants, constants};
+///
 /// constants! {
 ///     /// Of the law `threshold`.
 ///     pub(crate) struct ThresholdConstants {
@@ -73,8 +77,12 @@ constant! {
 ///         queued_count: u32 = 100.0 in 0.0..=1e6,
 ///     }
 /// }
+///
+/// assert_eq!(ThresholdConstants::default().queued_count, 100);
+/// assert_eq!(ThresholdConstants::KNOBS[0].name, "queued_count");
 /// ```
 /// After the range may stand where a search looks: `in 0.0..=1e6 searched 1.0..=1000.0`.
+#[macro_export]
 macro_rules! constants {
     (@searched $least:literal, $greatest:literal) => { ($least, $greatest) };
     (@searched $least:literal, $greatest:literal, $from:literal, $to:literal) => { ($from, $to) };
@@ -100,7 +108,7 @@ macro_rules! constants {
                 default: $default,
                 least: $least,
                 greatest: $greatest,
-                searched: $crate::constants::constants!(@searched $least, $greatest $(, $from, $to)?),
+                searched: $crate::constants!(@searched $least, $greatest $(, $from, $to)?),
             },)*];
 
             fn from_values(values: &mut dyn Iterator<Item = f64>) -> Self {
@@ -117,4 +125,4 @@ macro_rules! constants {
     };
 }
 
-pub(crate) use constants;
+pub use constants;

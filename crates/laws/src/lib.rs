@@ -1,4 +1,5 @@
-//! The control laws of Tamarisk, each under its name.
+//! The control laws that a service has by itself: the two defaults, the slow loops, and the plainest
+//! to compare with.
 //!
 //! A law is a small state machine: observations and an instant in, a decision out. What
 //! it is told and what it answers stands in `tamarisk-control`. This crate has no clock,
@@ -50,61 +51,50 @@
 //!
 //! # Modules, in reading order
 //! - [`open`], [`threshold`], [`plain_queue`], [`token_bucket`], [`rate_limit`]: the simplest laws.
-//! - [`response_time`]: the papers' controller; [`multiclass`]: its form that rejects lower classes first.
-//! - [`predict_gate_trim`]: the default law, a file for each of its parts.
+//! - [`predict_gate_trim`]: the default law of a stage, a file for each of its parts.
 //! - [`work_limit`]: the law for a proxy, which counts work and not requests.
 //! - [`resource_guard`]: rejects lower classes while memory, descriptors or CPU are scarce.
 //! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
-//! - [`fair`]: models, pole placement, a dropper, and the laws made of them.
-//! - [`catalogue`]: all of them by name.
-//! - [`practice`]: laws of others, each under its own name.
+//! - [`named`]: laws by name with their constants; [`entries`]: those of this crate.
+//! - [`constants`](mod@constants), [`limit_range`], [`promise`], [`period_samples`], [`recent_samples`],
+//!   [`smoothed_percentile`], [`seeded`]: what laws are made of, for laws of one's own, too.
 //!
+//! The laws of the documents are in `tamarisk-laws-papers`, those of other systems in
+//! `tamarisk-laws-rivals`, and all of them by name in `tamarisk-catalogue`.
 //! `docs/LAWS.md` compares them, `docs/DEFAULTS.md` says where their constants
 //! come from, and `docs/REFERENCES.md` what the keys in brackets stand for.
 
-pub mod catalogue;
-mod constants;
-pub mod fair;
-pub mod multiclass;
+pub mod constants;
+pub mod entries;
+pub mod limit_range;
+pub mod named;
 pub mod open;
-mod period_samples;
+pub mod period_samples;
 pub mod plain_queue;
-pub mod practice;
 pub mod predict_gate_trim;
-mod promise;
+pub mod promise;
 pub mod rate_limit;
-mod recent_samples;
+pub mod recent_samples;
 pub mod resource_guard;
-pub mod response_time;
-mod seeded;
+pub mod seeded;
 mod sharing;
 pub mod slow_loop;
-mod smoothed_percentile;
+pub mod smoothed_percentile;
 pub mod threshold;
 pub mod token_bucket;
 mod with_dropper;
 pub mod work_limit;
 
-pub use fair::{
-    DepartureControl, DepartureRate, GlobalController, InvalidDepartureRate, InvalidSelfTuning,
-    SelectiveDropper, SelfTuning, SelfTuningBuilder, ThroughputSharing,
-};
-pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
+pub use limit_range::{InvalidLimitRange, LimitRange};
+pub use named::{Coordination, InvalidKnob, Knob, Laws, Named};
 pub use open::Open;
 pub use plain_queue::PlainQueue;
-pub use practice::{
-    AdaptiveLifo, Bouncer, Codel, CpuShedding, Dagor, Gradient2, InvalidLimitRange,
-    InvalidQueueDelay, InvalidRed, LimitRange, MinRttGradient, PiShedding, QueueDelay, Red,
-    RedBuilder, ServiceCodel, Vegas,
-};
 pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};
 pub use rate_limit::{Allowance, InvalidRateLimit, RateLimit};
 pub use resource_guard::{ResourceBounds, ResourceGuard};
-pub use response_time::{InvalidResponseTime, ResponseTime, ResponseTimeBuilder};
 pub use slow_loop::{
     AdmissionWhenSpent, Composition, DeadlineOnly, Degradation, ElasticPool, FixedBatch,
-    FixedWorkers, FullQuality, Independent, InvalidTerminationThreshold, Knobs, PoolSizing, Ruling,
-    SlowLaws, StageLaws, TerminationThreshold, TerminationThresholdBuilder, ThroughputBatching,
+    FixedWorkers, FullQuality, Independent, Knobs, Ruling, SlowLaws, StageLaws,
 };
 pub use threshold::Threshold;
 pub use token_bucket::TokenBucket;

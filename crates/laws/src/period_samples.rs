@@ -1,29 +1,36 @@
-//! The samples of one period and their quantile.
+//! The samples of one period and their quantile. For laws of one's own, too.
 
 /// A bounded collection of samples, all of them finite and not negative.
 #[derive(Clone, Debug)]
-pub(crate) struct PeriodSamples {
+pub struct PeriodSamples {
     values: Box<[f64]>,
     len: usize,
 }
 
 impl PeriodSamples {
     /// Room for `capacity` samples, at least one.
-    pub(crate) fn new(capacity: usize) -> Self {
+    pub fn new(capacity: usize) -> Self {
         Self { values: vec![0.0; capacity.max(1)].into(), len: 0 }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many there are.
+    pub fn len(&self) -> usize {
         self.len
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether there is room for none more.
+    pub fn is_full(&self) -> bool {
         self.len == self.values.len()
     }
 
     /// Adds a sample, if there is room.
     #[inline]
-    pub(crate) fn push(&mut self, sample: f64) {
+    pub fn push(&mut self, sample: f64) {
         debug_assert!(sample.is_finite() && sample >= 0.0, "not a sample: {sample}");
         if let Some(free) = self.values.get_mut(self.len) {
             *free = sample;
@@ -32,14 +39,14 @@ impl PeriodSamples {
     }
 
     /// Ends the period: the samples are forgotten.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.len = 0;
     }
 
     /// The least sample that at least `share` of all do not exceed (the
     /// nearest-rank quantile); zero of no samples. Ends the period: the samples
     /// are forgotten.
-    pub(crate) fn take_quantile(&mut self, share: f64) -> f64 {
+    pub fn take_quantile(&mut self, share: f64) -> f64 {
         let samples = &mut self.values[..self.len];
         self.len = 0;
         if samples.is_empty() {
@@ -52,7 +59,7 @@ impl PeriodSamples {
 }
 
 /// Where the nearest-rank quantile stands in `count` sorted samples, at least one.
-pub(crate) fn nearest_rank(share: f64, count: usize) -> usize {
+pub fn nearest_rank(share: f64, count: usize) -> usize {
     // Nine tenths of a hundred are ninety, whatever binary fractions make of it.
     let rank = (share * count as f64 - 1e-9).ceil() as usize;
     rank.clamp(1, count) - 1

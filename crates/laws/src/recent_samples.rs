@@ -1,4 +1,5 @@
-//! A sliding window over the last samples of a quantity, with exact mean and quantiles.
+//! A sliding window over the last samples of a quantity, with exact mean and quantiles. For laws of
+//! one's own, too.
 //!
 //! A histogram is smaller and an exponential average is cheaper, but both blur:
 //! a law that compares a quantile with a target wants the quantile itself. A few
@@ -9,7 +10,7 @@ use crate::period_samples::nearest_rank;
 
 /// A window over the most recent samples; all of them finite and not negative.
 #[derive(Clone, Debug)]
-pub(crate) struct RecentSamples {
+pub struct RecentSamples {
     /// In order of arrival; `oldest` is the next to be replaced once all are filled.
     arrived: Box<[f64]>,
     /// The same values, ascending, in the first `len` places.
@@ -21,21 +22,28 @@ pub(crate) struct RecentSamples {
 
 impl RecentSamples {
     /// An empty window over the last `capacity` samples, at least one.
-    pub(crate) fn new(capacity: usize) -> Self {
+    pub fn new(capacity: usize) -> Self {
         let zeros = vec![0.0; capacity.max(1)].into_boxed_slice();
         Self { arrived: zeros.clone(), sorted: zeros, len: 0, oldest: 0, sum: 0.0 }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many there are.
+    pub fn len(&self) -> usize {
         self.len
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether each further sample takes the place of the oldest.
+    pub fn is_full(&self) -> bool {
         self.len == self.arrived.len()
     }
 
     /// Adds `sample`, in place of the oldest one if the window is full.
-    pub(crate) fn push(&mut self, sample: f64) {
+    pub fn push(&mut self, sample: f64) {
         debug_assert!(sample.is_finite() && sample >= 0.0, "not a sample: {sample}");
         if self.is_full() {
             let leaving = std::mem::replace(&mut self.arrived[self.oldest], sample);
@@ -58,13 +66,13 @@ impl RecentSamples {
     }
 
     /// The arithmetic mean; zero of no samples.
-    pub(crate) fn mean(&self) -> f64 {
+    pub fn mean(&self) -> f64 {
         if self.len == 0 { 0.0 } else { (self.sum / self.len as f64).max(0.0) }
     }
 
     /// The least sample that at least `share` of all samples do not exceed
     /// (the nearest-rank quantile); zero of no samples.
-    pub(crate) fn quantile(&self, share: f64) -> f64 {
+    pub fn quantile(&self, share: f64) -> f64 {
         if self.len == 0 {
             return 0.0;
         }

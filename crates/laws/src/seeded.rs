@@ -1,4 +1,4 @@
-//! A seeded generator for laws that draw lots.
+//! A seeded generator for laws that draw lots. For laws of one's own, too.
 //!
 //! Some published laws reject a share of events, or take a step, at random. Here each draws from a
 //! sequence of its own whose seed is one of its constants, so that the same observations give the
@@ -6,38 +6,39 @@
 
 /// An endless sequence (SplitMix64), the same for the same seed.
 #[derive(Clone, Debug)]
-pub(crate) struct Seeded(u64);
+pub struct Seeded(u64);
 
 /// 2⁶⁴ ÷ the golden ratio, odd: its multiples meet every number once.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl Seeded {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// The sequence of this seed.
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next number.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         mix(self.0)
     }
 
     /// The next number as one in `0.0..1.0`.
-    pub(crate) fn uniform(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    pub fn uniform(&mut self) -> f64 {
+        (self.draw() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// The next number as one from zero to `most`, each as likely as the others (to one part in
     /// four thousand million).
-    pub(crate) fn up_to(&mut self, most: u32) -> u32 {
+    pub fn up_to(&mut self, most: u32) -> u32 {
         let range = u64::from(most) + 1;
         // The upper half of 32 random bits times the range.
-        (((self.next() >> 32) * range) >> 32) as u32
+        (((self.draw() >> 32) * range) >> 32) as u32
     }
 }
 
 /// Spreads neighbouring numbers over the whole range, one to one.
-pub(crate) const fn mix(number: u64) -> u64 {
+pub const fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     number ^ (number >> 31)
@@ -51,8 +52,8 @@ mod tests {
     fn the_sequence_is_the_known_one() {
         // The first outputs of SplitMix64 for the seed 0, as its users publish them.
         let mut seeded = Seeded::new(0);
-        assert_eq!(seeded.next(), 0xE220_A839_7B1D_CDAF);
-        assert_eq!(seeded.next(), 0x6E78_9E6A_A1B9_65F4);
+        assert_eq!(seeded.draw(), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(seeded.draw(), 0x6E78_9E6A_A1B9_65F4);
     }
 
     #[test]

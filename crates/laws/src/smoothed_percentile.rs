@@ -1,5 +1,5 @@
 //! The papers' monitor: the exponentially smoothed percentile of response times, as an error
-//! relative to its target.
+//! relative to its target. For laws of one's own, too.
 //!
 //! A period ends with its last sample, or when its time is over, whichever comes
 //! first [Welsh03 §3.2; Welsh02 §7.2.1]. A period without samples ends without
@@ -13,24 +13,23 @@ use crate::period_samples::PeriodSamples;
 
 /// How long a period is, and how much the past counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Period {
+pub struct Period {
     /// nreq: a period has at most so many samples.
-    pub(crate) samples: u32,
+    pub samples: u32,
     /// timeout: and lasts at most so long.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// α: the weight of the past.
-    pub(crate) alpha: f64,
+    pub alpha: f64,
 }
 
 impl Period {
     /// [Welsh03 fig. 4; Welsh02 fig. 50]
-    pub(crate) const PUBLISHED: Self =
-        Self { samples: 100, timeout: Duration::from_secs(1), alpha: 0.7 };
+    pub const PUBLISHED: Self = Self { samples: 100, timeout: Duration::from_secs(1), alpha: 0.7 };
 }
 
 /// The smoothed percentile of one class, against its target.
 #[derive(Clone, Debug)]
-pub(crate) struct SmoothedPercentile {
+pub struct SmoothedPercentile {
     period: Period,
     target: f64,
     percentile: f64,
@@ -40,7 +39,8 @@ pub(crate) struct SmoothedPercentile {
 }
 
 impl SmoothedPercentile {
-    pub(crate) fn new(target: Target, period: Period) -> Self {
+    /// Of events that are promised `target`; nothing is known yet.
+    pub fn new(target: Target, period: Period) -> Self {
         Self {
             period,
             target: target.response_time().as_secs_f64(),
@@ -53,7 +53,7 @@ impl SmoothedPercentile {
 
     /// The same smoothed percentile of the past, against another target. If the
     /// percentile itself is another one, its past says nothing.
-    pub(crate) fn set_target(&mut self, target: Target) {
+    pub fn set_target(&mut self, target: Target) {
         let percentile = target.at().get();
         if percentile != self.percentile {
             self.percentile = percentile;
@@ -68,7 +68,7 @@ impl SmoothedPercentile {
     /// An event that failed or was terminated counts as no sooner than the target:
     /// errors come fast, and must not read as good service. One that was abandoned counts only if
     /// it was late already.
-    pub(crate) fn learn(&mut self, now: Timestamp, finished: &Finished) -> Option<f64> {
+    pub fn learn(&mut self, now: Timestamp, finished: &Finished) -> Option<f64> {
         let response = finished.response.as_secs_f64();
         let response = match finished.ending {
             Ending::Completed => response,
@@ -82,19 +82,19 @@ impl SmoothedPercentile {
     }
 
     /// Lets time pass. If that ends the period: the error, unless there was no sample.
-    pub(crate) fn elapse(&mut self, now: Timestamp) -> Option<f64> {
+    pub fn elapse(&mut self, now: Timestamp) -> Option<f64> {
         let began = *self.began.get_or_insert(now);
         if now.since(began) >= self.period.timeout { self.end_period(now) } else { None }
     }
 
     /// cur, in seconds; zero before the first period has ended.
-    pub(crate) fn smoothed_seconds(&self) -> f64 {
+    pub fn smoothed_seconds(&self) -> f64 {
         self.cur.unwrap_or(0.0)
     }
 
     fn end_period(&mut self, now: Timestamp) -> Option<f64> {
         self.began = Some(now);
-        if self.samples.len() == 0 {
+        if self.samples.is_empty() {
             return None;
         }
         let alpha = self.period.alpha;

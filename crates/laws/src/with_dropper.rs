@@ -113,22 +113,3 @@ impl QueueOrder for WithDropper {
         self.admission.due(waiting)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use tamarisk_control::Target;
-
-    use super::*;
-    use crate::catalogue::admission;
-
-    #[test]
-    fn no_reading_is_shown_twice() {
-        let classes = Classes::single(Target::p90(Duration::from_millis(200)).unwrap());
-        let law = |name| admission(name).unwrap().law(&classes);
-        let both = WithDropper::new(law("selective-dropper"), law("selective-dropper"));
-        let mut shown = Vec::new();
-        both.readings(&mut |reading| shown.push((reading.name.to_owned(), reading.class)));
-        let names: Vec<_> = shown.iter().map(|(name, _)| &**name).collect();
-        assert_eq!(names, ["drop_threshold_seconds", "dropping_drop_threshold_seconds"]);
-    }
-}

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
+use tamarisk_catalogue::ADMISSION;
 use tamarisk_control::{ClassId, Classes};
-use tamarisk_laws::catalogue::{ADMISSION, AdmissionEntry};
+use tamarisk_laws::named::AdmissionEntry;
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{Outcome, Seen, Simulation, Watch, What};
 

@@ -9,9 +9,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use tamarisk_catalogue::{ByName, InvalidLaw};
 use tamarisk_control::{Class, Classes, Priority, Target, Timestamp};
-use tamarisk_laws::Knobs;
-use tamarisk_laws::catalogue::{InvalidLaw, Laws};
+use tamarisk_laws::{Knobs, Laws};
 
 use crate::figures::{Figure, Line, Panel};
 use crate::sim::{

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tamarisk_catalogue::admission;
 use tamarisk_control::Classes;
-use tamarisk_laws::ResourceBounds;
-use tamarisk_laws::catalogue::{Laws, admission};
+use tamarisk_laws::{Laws, ResourceBounds};
 use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering, Upstream};
 use tamarisk_settings::{Mistakes, Several};

@@ -12,11 +12,10 @@
 
 use std::time::Duration;
 
+use tamarisk_catalogue::{ADMISSION, BATCHING, DROPPING, GLOBAL, QUALITY, TERMINATION, WORKERS};
 use tamarisk_control::{AdmissionLaw, Classes, GlobalLaw, Target, WorkersLaw};
-use tamarisk_laws::catalogue::{
-    ADMISSION, BATCHING, Coordination, DROPPING, Entry, GLOBAL, Knob, Laws, Named, QUALITY,
-    TERMINATION, WORKERS,
-};
+use tamarisk_laws::named::Entry;
+use tamarisk_laws::{Coordination, Knob, Laws, Named};
 use toml::de::DeValue;
 
 use crate::mistakes::Mistakes;

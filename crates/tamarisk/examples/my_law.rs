@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
+use tamarisk::catalogue;
 use tamarisk::control::{Arrival, Backlog, Decision, Finished};
-use tamarisk::laws::catalogue;
 use tamarisk::model::sim::{Client, Distribution, Scenario, Simulation, Stage as Simulated};
 use tamarisk::{
     AdmissionLaw, BoxError, Classes, Context, Reason, Rejection, Stage, Target, Timestamp,

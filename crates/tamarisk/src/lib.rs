@@ -37,7 +37,8 @@
 //! - [`Stage`], [`Gate`] and [`Inline`], made by [`StageBuilder`]: where handlers run.
 //! - [`Graph`]: stages by name, connected by typed edges; looked up, added, replaced and removed
 //!   while they run.
-//! - [`control`]: targets, classes, and what a law is. [`laws`]: every law by name.
+//! - [`control`]: targets, classes, and what a law is. [`laws`]: those that a service has by itself.
+//! - `catalogue` (feature `catalogue`): every law by name, those of the documents and of other systems, too.
 //! - `tower` (feature `tower`, on by default): a tower service behind a gate, in one line.
 //! - `axum` (feature `axum`): routes that stages answer. Feature `status`: a status port. Feature
 //!   `http2`: HTTP/2 in clear text.
@@ -70,6 +71,8 @@ pub use tamarisk_stage::{
 
 #[cfg(feature = "axum")]
 pub use tamarisk_axum as axum;
+#[cfg(feature = "catalogue")]
+pub use tamarisk_catalogue as catalogue;
 #[cfg(feature = "model")]
 pub use tamarisk_model as model;
 #[cfg(feature = "tower")]

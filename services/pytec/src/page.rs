@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use tamarisk::control::Concurrency;
-use tamarisk::laws::ElasticPool;
-use tamarisk::laws::catalogue::Coordination;
+use tamarisk::laws::{Coordination, ElasticPool};
 use tamarisk::{
     BoxError, BuildError, CallError, Context, Entry, Request, Stage, StageObservation, Terminated,
 };

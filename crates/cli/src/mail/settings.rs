@@ -9,7 +9,8 @@ use clap::Args;
 use ipnet::IpNet;
 use tamarisk_arashi::store::Database;
 use tamarisk_arashi::{Options, RequestKind, Targets};
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_catalogue::ByName;
+use tamarisk_laws::Laws;
 
 use super::MailPlace;
 use crate::arguments::{listen_address, target_time};

@@ -1,7 +1,6 @@
 //! What slow laws set, and how it is shown.
 
-use tamarisk_laws::Knobs;
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::{Knobs, Laws};
 use tamarisk_model::sim::StageReport;
 
 use super::runs::{Arrangement, Runs};

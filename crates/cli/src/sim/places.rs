@@ -1,7 +1,7 @@
 //! Chooses the stages at which laws are compared.
 
 use tamarisk_control::AdmissionLaw;
-use tamarisk_laws::catalogue::{Laws, Named};
+use tamarisk_laws::{Laws, Named};
 use tamarisk_model::scenario::File;
 
 /// Stages and their laws.
@@ -50,7 +50,7 @@ fn entries(file: &File) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_laws::catalogue::admission;
+    use tamarisk_catalogue::admission;
     use tamarisk_model::scenario;
 
     use super::*;

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use tamarisk_catalogue::{ADMISSION, admission};
 use tamarisk_control::PerSecond;
-use tamarisk_laws::catalogue::{ADMISSION, AdmissionEntry, admission};
+use tamarisk_laws::named::AdmissionEntry;
 use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Scenario, Simulation};
 use tamarisk_plot::Format;

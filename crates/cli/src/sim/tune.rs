@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use tamarisk_laws::catalogue::{Entry, Knob, Named};
+use tamarisk_laws::named::Entry;
+use tamarisk_laws::{Knob, Named};
 use tamarisk_model::scenario::{self, File};
 use tamarisk_model::sim::Simulation;
 use tamarisk_model::tune::{Objective, Plan, Point, Space, search};

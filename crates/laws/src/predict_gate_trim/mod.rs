@@ -8,7 +8,7 @@
 //! **Why the obvious way fails.** Rejecting events
 //! when response times grow reacts a queue too late: what is measured now was let in long
 //! ago, so such a law swings between too much and too little
-//! ([`ResponseTime`](crate::ResponseTime) shows it). A law that steers the
+//! (`ResponseTime` of `tamarisk-laws-papers` shows it). A law that steers the
 //! percentile *to* its target fails more quietly: it lets the queue grow until
 //! answers land around the target, and half of what lands around a target lands
 //! behind it. The target is a ceiling, not a set-point.

@@ -5,7 +5,7 @@
 //! door which of them it is. But if each guest who is let in stays as long as the first did, there is
 //! no reason to keep one outside.
 //!
-//! **Why the obvious way fails.** Workers that are added one a second ([`PoolSizing`](crate::PoolSizing))
+//! **Why the obvious way fails.** Workers that are added one a second (`PoolSizing` of `tamarisk-laws-papers`)
 //! come a minute too late for work that only waits: meanwhile the admission law rejects what nothing
 //! is short of. A worker for each event, without a bound, is right for such work; where events share a
 //! processor, a lock or a database, all of them then take as long as the queue would have been, out of
@@ -41,7 +41,7 @@
 //! ticks in which events waited: what runs them is short of something else.
 //!
 //! **Source.** Our own. A limit that follows from a base and the present response time is that of
-//! gradient limiters ([`Gradient2`](crate::Gradient2)); growth that is geometric while nothing speaks
+//! gradient limiters (`Gradient2` of `tamarisk-laws-rivals`); growth that is geometric while nothing speaks
 //! against it is slow start \[Jacobson88\]; a smaller pool as a trial is from [Welsh02 §5.4.1].
 //!
 //! **Limits.** A base that was measured while another stage crowded the same bottleneck is too long, and

@@ -9,14 +9,14 @@ const IDLE: Duration = Duration::from_secs(5);
 
 /// The least number of workers that were idle at once since some instant.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct IdleWorkers {
+pub struct IdleWorkers {
     since: Option<Timestamp>,
     least: u32,
 }
 
 impl IdleWorkers {
     /// How many workers have been idle for the whole time, each told of once.
-    pub(super) fn on_tick(&mut self, now: Timestamp, idle: u32) -> u32 {
+    pub fn on_tick(&mut self, now: Timestamp, idle: u32) -> u32 {
         let Some(since) = self.since.filter(|_| idle > 0) else {
             *self = Self { since: (idle > 0).then_some(now), least: idle };
             return 0;

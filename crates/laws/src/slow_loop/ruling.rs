@@ -8,7 +8,7 @@ use tamarisk_control::{
 
 use super::base::Base;
 use super::{Composition, Independent, Knobs, SlowLaws};
-use crate::catalogue::Coordination;
+use crate::named::Coordination;
 
 /// Who rules a stage: an admission law alone, or together with slow laws.
 pub struct Ruling(Kind);

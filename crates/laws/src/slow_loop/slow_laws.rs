@@ -4,7 +4,7 @@ use tamarisk_control::{
     BatchLaw, BatchSize, Classes, Concurrency, QualityLaw, TerminationLaw, WorkersLaw,
 };
 
-use crate::catalogue::{InvalidKnob, Laws};
+use crate::named::{InvalidKnob, Laws};
 
 /// Some slow laws; a stage stays as it is built in what none is for.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use tamarisk_control::{Classes, Concurrency};
 
 use super::WorkLimit;
 use crate::constants::constants;
-use crate::practice::{InvalidLimitRange, LimitRange};
+use crate::limit_range::{InvalidLimitRange, LimitRange};
 
 constants! {
     /// Of [`WorkLimit`].

@@ -1,8 +1,10 @@
 //! The rows of the tables: each admission law of the catalogue, and some once more with constants
 //! that fit.
 
+use tamarisk_catalogue::{ADMISSION, admission};
 use tamarisk_control::{AdmissionLaw, Classes};
-use tamarisk_laws::catalogue::{ADMISSION, AdmissionEntry, Named, admission};
+use tamarisk_laws::Named;
+use tamarisk_laws::named::AdmissionEntry;
 
 use crate::Failure;
 use crate::situation::{Situation, Width};

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use tamarisk_control::{AdmissionLaw, Classes, Timestamp};
-use tamarisk_laws::catalogue::{self, InvalidKnob};
+use tamarisk_laws::InvalidKnob;
 use tamarisk_trace::{End, Event, Head, ReadError, Reader, Record};
 
 /// What a replay came to.
@@ -72,7 +72,7 @@ pub enum UnknownLaw {
 /// # Errors
 /// [`UnknownLaw`] if it was none of the catalogue.
 pub fn law_of(head: &Head) -> Result<Box<dyn AdmissionLaw>, UnknownLaw> {
-    let entry = catalogue::admission(&head.law);
+    let entry = tamarisk_catalogue::admission(&head.law);
     let entry = entry.ok_or_else(|| UnknownLaw::Name(head.law.clone()))?;
     let knobs: Vec<_> = head.knobs.iter().map(|(name, value)| (&**name, *value)).collect();
     Ok(entry.law_with(&head.classes, &knobs)?)

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use tamarisk_control::{BatchSize, ClassId, Concurrency, PerSecond, Ratio, Strain};
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::Laws;
 use tamarisk_settings::{ConfigError, Fault};
 
 use super::File;

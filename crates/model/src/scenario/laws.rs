@@ -1,7 +1,7 @@
 //! The laws of a stage in a scenario file.
 
 use tamarisk_control::{Classes, Strain};
-use tamarisk_laws::catalogue::{Coordination, Laws, Named};
+use tamarisk_laws::{Coordination, Laws, Named};
 use tamarisk_settings::{Fault, Section, laws};
 
 /// The value of `workers` at a stage where no request waits for a worker.

@@ -20,7 +20,7 @@ mod stages;
 
 use std::path::Path;
 
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::Laws;
 use tamarisk_settings::{ConfigError, Document};
 
 use self::files::Files;

@@ -1,7 +1,7 @@
 //! Reads a scenario from the tables of its file.
 
 use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::Laws;
 use tamarisk_settings::table::{Form, LawKind, Table, key};
 use tamarisk_settings::target;
 use tamarisk_settings::{Document, Fault, Section, Value, values};

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use tamarisk_control::{Classes, MeasuredFrom, Ratio};
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::Laws;
 use tamarisk_settings::table::{Form, LawKind, Table, key};
 use tamarisk_settings::{Fault, Section, Value, laws::COORDINATION, values};
 

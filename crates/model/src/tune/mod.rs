@@ -18,7 +18,7 @@
 //! evidence: look at the interval of the difference, not at the best value of the search.
 //! A law that is given enough freedom becomes a constant: a greatest rate at the capacity and
 //! an error that is never reached are the best rate limit for one capacity, and no law. So a
-//! search keeps to the range in which a law [works](tamarisk_laws::catalogue::Knob::searched),
+//! search keeps to the range in which a law [works](tamarisk_laws::Knob::searched),
 //! and what it finds is judged at other capacities too.
 //!
 //! # Modules, in reading order

@@ -1,6 +1,6 @@
 //! The search space: the constants of a law, each as a number from 0 to 1.
 
-use tamarisk_laws::catalogue::Knob;
+use tamarisk_laws::Knob;
 
 /// One number from 0 to 1 for each constant.
 pub type Point = Vec<f64>;
@@ -84,7 +84,7 @@ impl Space {
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_laws::catalogue::ADMISSION;
+    use tamarisk_catalogue::ADMISSION;
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use tamarisk_catalogue::ByName;
 use tamarisk_control::{Classes, Target, Timestamp};
-use tamarisk_laws::Knobs;
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::{Knobs, Laws};
 use tamarisk_model::controller_figures as figures;
 use tamarisk_model::figures::Figure;
 use tamarisk_model::sim::{

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
+use tamarisk_catalogue::papers::GlobalController;
+use tamarisk_catalogue::{admission, global};
 use tamarisk_control::global::{GraphSample, Share};
 use tamarisk_control::{
     ClassId, Classes, Decision, GlobalLaw, Ratio, Reading, Reason, Target, Timestamp,
 };
-use tamarisk_laws::GlobalController;
-use tamarisk_laws::catalogue::{admission, global};
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{
     Client, Distribution, Load, Profile, Report, Scenario, Simulation, Stage,

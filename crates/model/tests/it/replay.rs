@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use tamarisk_catalogue::admission;
 use tamarisk_control::*;
-use tamarisk_laws::catalogue::admission;
 use tamarisk_model::replay::{Replay, Workload, law_of, replay};
 use tamarisk_model::sim::{Outcome, Seen, Simulation, Watch, What};
 use tamarisk_stage::{Batch, BlockingHandler, BoxError, Entry, Envelope, StageBuilder};

@@ -3,8 +3,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use tamarisk_catalogue::ByName;
 use tamarisk_control::{MeasuredFrom, PerSecond, Ratio};
-use tamarisk_laws::catalogue::{Coordination, Laws};
+use tamarisk_laws::{Coordination, Laws};
 use tamarisk_model::queueing::Accuracy;
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tamarisk_laws::catalogue::{Laws, Named};
+use tamarisk_laws::{Laws, Named};
 use tamarisk_settings::table::{Form, Key, LawKind, key};
 use tamarisk_settings::{Fault, Section, Value, laws};
 

@@ -4,8 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use tamarisk_control::{CLASSES_MAX, ClassId, InvalidClasses};
-use tamarisk_laws::ResourceBounds;
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::{Laws, ResourceBounds};
 use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering};
 use tamarisk_settings::table::{Form, Key, Table, key};

@@ -12,8 +12,9 @@ use tamarisk_control::{
     AdmissionLaw, BatchLaw, Class, Classes, MeasuredFrom, Priority, QualityLaw, Ratio, Target,
     TerminationLaw, WorkersLaw,
 };
-use tamarisk_laws::catalogue::{Coordination, InvalidKnob, Laws};
-use tamarisk_laws::{Degradation, ResourceBounds, SlowLaws, StageLaws};
+use tamarisk_laws::{
+    Coordination, Degradation, InvalidKnob, Laws, ResourceBounds, SlowLaws, StageLaws,
+};
 
 use crate::call::ExpectedErrors;
 use crate::clock::Clock;
@@ -220,14 +221,14 @@ impl StageBuilder {
     ///
     /// # Examples
     /// ```
-    /// # use tamarisk_laws::PoolSizing;
-    /// # use tamarisk_laws::catalogue::Coordination;
+    /// # use tamarisk_laws::{Coordination, ElasticPool};
+    /// # use std::time::Duration;
     /// # use tamarisk_control::Concurrency;
     /// # use tamarisk_stage::StageBuilder;
     /// let sizes = Concurrency::new(4)..=Concurrency::new(32);
     /// let builder = StageBuilder::new("thumbnails")
     ///     .workers_between(4..=32)
-    ///     .workers_law(PoolSizing::new(sizes, 1))
+    ///     .workers_law(ElasticPool::new(sizes, 2.0, Duration::from_millis(200)))
     ///     .coordination(Coordination::Composition);
     /// ```
     #[must_use]
@@ -241,7 +242,8 @@ impl StageBuilder {
     ///
     /// # Examples
     /// ```
-    /// # use tamarisk_laws::catalogue::{InvalidLaw, Laws};
+    /// # use tamarisk_catalogue::{ByName, InvalidLaw};
+    /// # use tamarisk_laws::Laws;
     /// # use tamarisk_stage::StageBuilder;
     /// let laws = Laws::new()
     ///     .workers("pool-sizing", &[("workers_max_count", 32.0)])?

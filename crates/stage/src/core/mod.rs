@@ -31,8 +31,7 @@ use tamarisk_control::{
     AdmissionLaw, Arrival, BatchSize, Change, ClassId, Classes, Concurrency, Decision,
     MeasuredFrom, PerSecond, Ratio, Reason, Rejection, Target, Timestamp,
 };
-use tamarisk_laws::catalogue::{InvalidKnob, Laws};
-use tamarisk_laws::{Knobs, Open, ResourceBounds, Ruling, SlowLaws, StageLaws};
+use tamarisk_laws::{InvalidKnob, Knobs, Laws, Open, ResourceBounds, Ruling, SlowLaws, StageLaws};
 use tokio::sync::Notify;
 
 use crate::any_stage::Receivers;

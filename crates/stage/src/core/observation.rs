@@ -1,8 +1,7 @@
 //! A stage's core at one instant.
 
 use tamarisk_control::Reading;
-use tamarisk_laws::Ruling;
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::{Laws, Ruling};
 
 use super::{Core, Item};
 use crate::observe::{ClassObservation, LawObservation, LawReading, StageObservation};

@@ -4,8 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
 use tamarisk_control::{Classes, Concurrency, MeasuredFrom};
-use tamarisk_laws::catalogue::Laws;
-use tamarisk_laws::{PredictGateTrim, Ruling};
+use tamarisk_laws::{Laws, PredictGateTrim, Ruling};
 
 use super::{Core, Item, Resources};
 use crate::builder::BuildError;

@@ -8,8 +8,7 @@ use tamarisk_control::{
     Activity, Change, ClassId, Classes, Concurrency, Dequeue, Ending, Finished, MeasuredFrom,
     Moved, Order, Ratio, Reason, Rejection, Timestamp, Together, Waiting,
 };
-use tamarisk_laws::Ruling;
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::{Laws, Ruling};
 
 use super::in_service::{InService, Place, Served, ServiceSlot};
 use super::item::{DiscardReason, Item, Removal};

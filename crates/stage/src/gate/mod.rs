@@ -16,7 +16,7 @@ use std::time::Duration;
 use tamarisk_control::{
     AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Reason, Rejection, Target, Timestamp,
 };
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::Laws;
 
 use crate::any_stage::{AnyStage, Draining, Erased, Receivers};
 use crate::builder::{BuildError, StageBuilder, WorkerKind};

@@ -16,9 +16,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tamarisk_control::global::InvalidStageCount;
 use tamarisk_control::{Classes, GlobalLaw};
-use tamarisk_laws::catalogue::Named;
-use tamarisk_laws::fair::InvalidStageCount;
+use tamarisk_laws::Named;
 
 use crate::any_stage::AnyStage;
 use crate::builder::StageBuilder;
@@ -116,7 +116,7 @@ impl Graph {
         self
     }
 
-    /// The same with a law of the catalogue, which keeps the targets of `promised`.
+    /// The same with a law that is chosen by name, which keeps the targets of `promised`.
     ///
     /// # Errors
     /// [`GraphError::Law`] if its constants do not go together.
@@ -125,13 +125,12 @@ impl Graph {
     /// ```
     /// use std::time::Duration;
     /// use tamarisk_control::{Classes, Target};
-    /// use tamarisk_laws::catalogue;
     /// use tamarisk_stage::{Context, Graph, StageBuilder, stage_fn};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let whole_way = Classes::single(Target::p90(Duration::from_millis(300))?);
-    /// let law = catalogue::global("global-controller", &[("period_seconds", 0.5)])?;
+    /// let law = tamarisk_catalogue::global("global-controller", &[("period_seconds", 0.5)])?;
     /// let graph = Graph::new().named_law(&law, &whole_way)?;
     ///
     /// let parse = graph.declare::<String>(StageBuilder::new("parse"))?;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tamarisk_catalogue::WORKERS;
 use tamarisk_control::{
     Activity, AdmissionLaw, Arrival, Backlog, Classes, Concurrency, Decision, Ending, Finished,
     Leeway, Reading, Target, Timestamp, WorkersLaw,
 };
 use tamarisk_laws::FixedWorkers;
-use tamarisk_laws::catalogue::WORKERS;
 use tamarisk_stage::{Clock, Context, StageBuilder, stage_fn};
 use tokio::time::sleep;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use tamarisk_catalogue::ByName;
 use tamarisk_control::{ClassId, Classes, Concurrency, Ratio, Reason, Rejection, Target};
-use tamarisk_laws::FixedWorkers;
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::{FixedWorkers, Laws};
 use tamarisk_stage::{BuildError, Clock, InlineError, Phase, StageBuilder};
 use tokio::time::advance;
 

@@ -1,9 +1,10 @@
 //! Laws chosen by name, and targets that change while a stage runs.
 use std::time::Duration;
 
+use tamarisk_catalogue::ByName;
+use tamarisk_catalogue::papers::PoolSizing;
 use tamarisk_control::{ClassId, Classes, Concurrency, Target};
-use tamarisk_laws::catalogue::Laws;
-use tamarisk_laws::{Open, PoolSizing, WorkLimit};
+use tamarisk_laws::{Laws, Open, WorkLimit};
 use tamarisk_stage::{
     BuildError, Clock, Context, Entry, Gate, GatePermit, StageBuilder, StageObservation,
 };

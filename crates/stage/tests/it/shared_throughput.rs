@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tamarisk_catalogue::{ByName, global};
 use tamarisk_control::{
     Activity, ClassId, Classes, Concurrency, Finished, Leeway, PerSecond, Reading, Strain, Target,
     Timestamp, WorkersLaw,
 };
-use tamarisk_laws::catalogue::{Laws, global};
+use tamarisk_laws::Laws;
 use tamarisk_stage::{Clock, Context, Graph, StageBuilder, stage_fn};
 use tokio::time::sleep;
 

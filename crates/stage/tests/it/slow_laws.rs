@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tamarisk_catalogue::ByName;
+use tamarisk_catalogue::papers::PoolSizing;
 use tamarisk_control::{
     Activity, BatchLaw, BatchSize, ClassId, Concurrency, Finished, Leeway, QualityLaw, Ratio,
     Reading, Reason, Rejection, Strain, TerminationLaw, Timestamp, WorkersLaw,
 };
-use tamarisk_laws::PoolSizing;
-use tamarisk_laws::catalogue::{Coordination, Laws};
+use tamarisk_laws::{Coordination, Laws};
 use tamarisk_stage::{
     Batch, BlockingHandler, BoxError, CallError, Clock, Context, Entry, Gate, RunError,
     StageBuilder,

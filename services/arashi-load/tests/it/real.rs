@@ -4,7 +4,8 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamarisk::laws::catalogue::Laws;
+use tamarisk::catalogue::ByName;
+use tamarisk::laws::Laws;
 use tamarisk_arashi::store::Database;
 use tamarisk_arashi::{Arashi, Options};
 use tamarisk_arashi_load::{Accounts, WebmailUsers, prepare};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use tamarisk::Ratio;
-use tamarisk::laws::catalogue::Laws;
+use tamarisk::laws::Laws;
 
 use super::kind::RequestKind;
 use crate::store::Database;

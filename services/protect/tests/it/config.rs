@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use miette::{GraphicalReportHandler, GraphicalTheme};
+use tamarisk_catalogue::ByName;
 use tamarisk_control::{Priority, Ratio};
-use tamarisk_laws::ResourceBounds;
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::{Laws, ResourceBounds};
 use tamarisk_observe::access_log::LogTarget;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_protect::config;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use crate::support::{Recorder, any_port, curl, exchange, options, within};
 use serde_json::{Value, json};
+use tamarisk_catalogue::ByName;
 use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::Laws;
 use tamarisk_observe::profile::ProfileOptions;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_protect::{Options, Running};

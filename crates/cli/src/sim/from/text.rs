@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use tamarisk_catalogue::admission;
 use tamarisk_control::{Percentile, Ratio};
-use tamarisk_laws::catalogue::admission;
 
 use super::status::{ServiceProfile, Stage, Status};
 

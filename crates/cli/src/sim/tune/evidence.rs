@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tamarisk_laws::catalogue::{Entry, Knob, Named};
+use tamarisk_laws::named::Entry;
+use tamarisk_laws::{Knob, Named};
 use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Estimate, Scenario, Simulation};
 use tamarisk_model::tune::{Found, Goal};

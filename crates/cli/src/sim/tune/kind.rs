@@ -1,10 +1,10 @@
 //! The kinds of laws that can be tuned.
 
 use clap::ValueEnum;
+use tamarisk_catalogue::{ADMISSION, BATCHING, DROPPING, QUALITY, TERMINATION, WORKERS};
 use tamarisk_control::{AdmissionLaw, BatchLaw, QualityLaw, TerminationLaw, WorkersLaw};
-use tamarisk_laws::catalogue::{
-    ADMISSION, BATCHING, DROPPING, Entry, Laws, Named, QUALITY, TERMINATION, WORKERS,
-};
+use tamarisk_laws::named::Entry;
+use tamarisk_laws::{Laws, Named};
 use tamarisk_model::scenario::File;
 
 use super::super::places::Places;
@@ -132,7 +132,6 @@ impl<L: ?Sized> Kind<L> {
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_laws::catalogue;
     use tamarisk_model::scenario;
 
     use super::super::super::places::places;
@@ -156,7 +155,7 @@ mod tests {
         stages.sort_unstable();
         assert_eq!(stages, ["db", "front"]);
 
-        let other = catalogue::admission("codel").unwrap().named();
+        let other = tamarisk_catalogue::admission("codel").unwrap().named();
         let after = kind.at_all(&places, &other);
         let named = |stage: &str| {
             let (_, laws) = after.iter().find(|(name, _)| name == stage).unwrap();

@@ -146,10 +146,9 @@ pub struct Knobs {
 /// };
 /// let range = Concurrency::new(4)..=Concurrency::new(64);
 /// let law = Composition::new(&classes, Box::new(PredictGateTrim::new(&classes)), knobs)
-///     .workers(Box::new(PoolSizing::new(range, 1)))
-///     .quality(Box::new(Degradation::new(&classes, Ratio::saturating(0.25))))
-///     .termination(Box::new(TerminationThreshold::new(&classes)));
-/// assert_eq!(law.limit(ClassId::DEFAULT), Some(Duration::from_secs(2)));
+///     .workers(Box::new(ElasticPool::new(range, 2.0, classes.longest())))
+///     .quality(Box::new(Degradation::new(&classes, Ratio::saturating(0.25))));
+/// assert_eq!(law.knobs(), knobs);
 /// # Ok::<(), InvalidTarget>(())
 /// ```
 pub struct Composition {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tamarisk_control::{Classes, GlobalLaw};
-use tamarisk_laws::catalogue::Named;
+use tamarisk_laws::Named;
 
 use super::client::Client;
 use super::resource::Resource;

@@ -6,8 +6,7 @@ use tamarisk_control::{
     Activity, AdmissionLaw, Backlog, BatchSize, ClassId, Classes, Concurrency, Finished, PerSecond,
     Ratio, Timestamp,
 };
-use tamarisk_laws::catalogue::{InvalidKnob, Laws};
-use tamarisk_laws::{Knobs, Open, Ruling, SlowLaws, StageLaws};
+use tamarisk_laws::{InvalidKnob, Knobs, Laws, Open, Ruling, SlowLaws, StageLaws};
 
 /// Rules all of a simulated stage: an admission law, and slow laws that are combined in a way
 /// of their own, neither [`Independent`](tamarisk_laws::Independent) nor in a

@@ -1,9 +1,8 @@
 //! A scenario that is ready to run, and the choice of laws for a run.
 
+use tamarisk_control::global::InvalidStageCount;
 use tamarisk_control::{AdmissionLaw, GlobalLaw};
-use tamarisk_laws::catalogue::{InvalidKnob, Laws};
-use tamarisk_laws::fair::InvalidStageCount;
-use tamarisk_laws::{Knobs, Open};
+use tamarisk_laws::{InvalidKnob, Knobs, Laws, Open};
 
 use super::Run;
 use super::calendar::Calendar;
@@ -108,7 +107,7 @@ impl<'a, W: Watch> Run<'a, W> {
     /// With these laws of the catalogue at the stage named `stage`, as a live stage has them:
     /// those for workers, batching, quality and termination act as printed, each as if it were
     /// alone, or in turns, if that is their
-    /// [coordination](tamarisk_laws::catalogue::Coordination).
+    /// [coordination](tamarisk_laws::Coordination).
     ///
     /// # Errors
     /// [`UnsuitableLaws`] if there is no stage of that name, or they cannot be.

@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
+use tamarisk_catalogue::ByName;
+use tamarisk_catalogue::papers::{PoolSizing, TerminationThreshold, ThroughputBatching};
 use tamarisk_control::{Classes, Concurrency, Ratio};
-use tamarisk_laws::catalogue::{Coordination, Laws};
-use tamarisk_laws::{
-    Degradation, Knobs, Open, PoolSizing, PredictGateTrim, TerminationThreshold, ThroughputBatching,
-};
+use tamarisk_laws::{Coordination, Degradation, Knobs, Laws, Open, PredictGateTrim};
 use tamarisk_model::sim::{Run, Simulation, StageReport};
 
 use super::reading;

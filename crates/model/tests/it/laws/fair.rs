@@ -1,9 +1,9 @@
 //! The laws of Fair07 at work: the selective dropper and the self-tuning stage in the situations
 //! that they are for, and in those that they are not.
 
+use tamarisk_catalogue::papers::fair::{Form, SelectiveDropper, SelfTuning};
 use tamarisk_control::ClassId;
 use tamarisk_laws::PredictGateTrim;
-use tamarisk_laws::fair::{Form, SelectiveDropper, SelfTuning};
 
 use super::records::{Record, Summary, summarise};
 use super::situations::{self, Situation};

@@ -5,7 +5,8 @@
 //! mix of work makes the capacity itself uncertain by a few per cent within a run,
 //! hence tolerances of 0.93 and more where the table's means say 0.98 and more.
 
-use tamarisk_laws::{Open, PredictGateTrim, ResponseTime, Threshold, WorkLimit};
+use tamarisk_catalogue::papers::ResponseTime;
+use tamarisk_laws::{Open, PredictGateTrim, Threshold, WorkLimit};
 
 use super::situations::{self, Situation};
 use super::{MakeLaw, run};

@@ -1,11 +1,13 @@
 //! What the multiclass controller is for: as [Welsh02 figs 58 and 59], two classes
 //! behind one first-come-first-served resource, with and without differentiation.
 
+use tamarisk_catalogue::papers::{
+    Multiclass, MulticlassBuilder, ResponseTime, ResponseTimeBuilder,
+};
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Decision, Finished, PerSecond,
     PlaceLimits, Reading, Timestamp,
 };
-use tamarisk_laws::{Multiclass, MulticlassBuilder, ResponseTime, ResponseTimeBuilder};
 use tamarisk_model::sim::Outcome;
 
 use super::records::Record;

@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
+use tamarisk_catalogue::ADMISSION;
 use tamarisk_control::*;
-use tamarisk_laws::catalogue::{self, ADMISSION, AdmissionEntry};
+use tamarisk_laws::named::AdmissionEntry;
 use tamarisk_model::sim::Outcome;
 
 use super::records::Record;
@@ -112,7 +113,7 @@ fn every_law_holds_to_its_new_target_as_if_it_had_been_made_for_it() {
 #[test]
 fn a_law_that_looks_at_no_target_does_not_notice() {
     for name in WITHOUT_TARGET {
-        let entry = catalogue::admission(name).unwrap();
+        let entry = tamarisk_catalogue::admission(name).unwrap();
         assert_eq!(outcome(entry, 1000, 150), outcome(entry, 1000, 1000), "{name}");
     }
 }

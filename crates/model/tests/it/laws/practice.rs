@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tamarisk_control::{AdmissionLaw, Classes};
-use tamarisk_laws::catalogue;
 use tamarisk_model::sim::Profile;
 
 use super::records::Summary;
@@ -62,7 +61,7 @@ const fn row(
 }
 
 fn make(law: &str, classes: &Classes) -> Box<dyn AdmissionLaw> {
-    catalogue::admission(law).unwrap().law(classes)
+    tamarisk_catalogue::admission(law).unwrap().law(classes)
 }
 
 fn summaries(law: &str, situation: &Situation, class: Option<usize>) -> [Summary; 3] {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tamarisk_catalogue::papers::{ResponseTime, ResponseTimeBuilder};
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Classes, Decision, Finished, MeasuredFrom, PerSecond, Reading,
     Target, Timestamp,
 };
-use tamarisk_laws::{ResponseTime, ResponseTimeBuilder};
 use tamarisk_model::sim::{
     Client, Distribution, Load, Profile, Report, Retry, Scenario, Simulation, Stage,
 };

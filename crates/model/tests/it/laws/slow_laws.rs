@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
+use tamarisk_catalogue::papers::{PoolSizing, TerminationThreshold};
 use tamarisk_control::{
     Activity, AdmissionLaw, Backlog, ClassId, Classes, Concurrency, Finished, Leeway, QualityLaw,
     Ratio, Reading, Strain, Target, Timestamp,
 };
-use tamarisk_laws::{
-    AdmissionWhenSpent, Degradation, Knobs, PoolSizing, PredictGateTrim, TerminationThreshold,
-    Threshold,
-};
+use tamarisk_laws::{AdmissionWhenSpent, Degradation, Knobs, PredictGateTrim, Threshold};
 use tamarisk_model::sim::{Client, Distribution, Governor, Scenario, Simulation, Stage};
 
 use super::records::{Records, Summary};

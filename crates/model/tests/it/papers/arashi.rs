@@ -6,11 +6,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tamarisk_catalogue::ByName;
+use tamarisk_catalogue::papers::ResponseTime;
 use tamarisk_control::{
     Activity, AdmissionLaw, BatchSize, Classes, Concurrency, Ratio, Target, Timestamp,
 };
-use tamarisk_laws::catalogue::Laws;
-use tamarisk_laws::{Knobs, ResponseTime};
+use tamarisk_laws::{Knobs, Laws};
 use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Governor, Load};
 use tamarisk_plot::Unit;

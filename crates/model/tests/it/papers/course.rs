@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::Laws;
 use tamarisk_model::scenario::{self, File};
 use tamarisk_model::sim::{Outcome, Run, Seen, Simulation, Watch, What};
 

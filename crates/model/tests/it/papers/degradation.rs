@@ -3,11 +3,12 @@
 
 #![allow(dead_code, reason = "shared by a test and an example")]
 
+use tamarisk_catalogue::papers::ResponseTime;
 use tamarisk_control::{
     Activity, AdmissionLaw, Backlog, BatchSize, Concurrency, Finished, Leeway, QualityLaw, Ratio,
     Timestamp,
 };
-use tamarisk_laws::{AdmissionWhenSpent, Degradation, FullQuality, Knobs, Open, ResponseTime};
+use tamarisk_laws::{AdmissionWhenSpent, Degradation, FullQuality, Knobs, Open};
 use tamarisk_model::sim::Governor;
 use tamarisk_plot::Unit;
 

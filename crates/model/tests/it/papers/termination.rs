@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
+use tamarisk_catalogue::ByName;
+use tamarisk_catalogue::papers::TerminationThreshold;
 use tamarisk_control::{
     Activity, Backlog, ClassId, Classes, Concurrency, Leeway, Target, TerminationLaw, Timestamp,
 };
-use tamarisk_laws::TerminationThreshold;
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::Laws;
 use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Distribution, Load, Profile, Step};
 use tamarisk_plot::Unit;

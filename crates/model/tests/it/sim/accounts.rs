@@ -1,9 +1,10 @@
 //! What is counted: it balances, it agrees with Little's law, it comes out the same.
 
 use proptest::prelude::*;
+use tamarisk_catalogue::ByName;
+use tamarisk_catalogue::papers::ResponseTime;
 use tamarisk_control::{AdmissionLaw, Ratio};
-use tamarisk_laws::catalogue::Laws;
-use tamarisk_laws::{Open, PredictGateTrim, ResponseTime, Threshold};
+use tamarisk_laws::{Laws, Open, PredictGateTrim, Threshold};
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Load, Profile, Resource, Retry, Scenario, Speed, Stage, Step,
     TraceWriter,

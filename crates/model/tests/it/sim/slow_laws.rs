@@ -1,8 +1,8 @@
 //! Slow laws at stages: what they set is done, exactly; and it does what it is meant to.
 
+use tamarisk_catalogue::ByName;
 use tamarisk_control::{ClassId, Ratio, Timestamp};
-use tamarisk_laws::Knobs;
-use tamarisk_laws::catalogue::{Coordination, Laws};
+use tamarisk_laws::{Coordination, Knobs, Laws};
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Load, Outcome, Resource, Seen, Speed, Stage, Step,
     TraceArrival, TraceWriter, Watch, What,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tamarisk_catalogue::ByName;
 use tamarisk_control::global::{GlobalLaw, GraphSample, Share, StageSample};
 use tamarisk_control::{ClassId, Classes, Decision, Ratio, Reading, Reason, Target, Timestamp};
 use tamarisk_laws::ResourceBounds;
@@ -215,7 +216,7 @@ async fn a_replacement_serves_what_is_queued_and_sinks_lead_to_it() {
         })
         .collect();
     sleep(ms(1)).await;
-    let laws = tamarisk_laws::catalogue::Laws::new().admission("open", &[]).unwrap();
+    let laws = tamarisk_laws::Laws::new().admission("open", &[]).unwrap();
     let target = Target::p90(ms(70)).unwrap();
     let new = described("work").workers_between(2..=5).queue_capacity(7).batch(9).laws(laws);
     let new = adder(new.target(target), 200, 10);

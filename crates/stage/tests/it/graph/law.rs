@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tamarisk_catalogue::papers::GlobalController;
+use tamarisk_catalogue::{ByName, global};
 use tamarisk_control::global::{GlobalLaw, GraphSample, Share, StageSample};
 use tamarisk_control::{ClassId, Classes, Decision, Reading, Reason, Rejection, Target, Timestamp};
-use tamarisk_laws::GlobalController;
-use tamarisk_laws::catalogue::{Laws, global};
+use tamarisk_laws::Laws;
 use tamarisk_stage::{
     Clock, Context, Graph, GraphError, GraphObservation, Node, Sink, StageBuilder, stage_fn,
 };

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tamarisk_catalogue::papers::PoolSizing;
 use tamarisk_control::Concurrency;
-use tamarisk_laws::PoolSizing;
 use tamarisk_stage::{Clock, Context, Stage, StageBuilder};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;

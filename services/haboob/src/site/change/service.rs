@@ -1,6 +1,6 @@
 //! What changes of a service behind a route.
 
-use tamarisk_laws::catalogue::{Coordination, Laws, Named};
+use tamarisk_laws::{Coordination, Laws, Named};
 use tamarisk_service::OverflowOptions;
 
 use super::{Changes, none};

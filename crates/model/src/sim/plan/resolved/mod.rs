@@ -6,9 +6,9 @@ pub(in crate::sim) mod stage;
 
 use std::time::Duration;
 
+use tamarisk_control::global::InvalidStageCount;
 use tamarisk_control::{ClassId, Classes, GlobalLaw};
-use tamarisk_laws::catalogue::Named;
-use tamarisk_laws::fair::InvalidStageCount;
+use tamarisk_laws::Named;
 
 use self::client::ClientPlan;
 use self::stage::{StagePlan, StepPlan};

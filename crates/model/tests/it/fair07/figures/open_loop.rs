@@ -15,9 +15,9 @@
 
 use std::time::Duration;
 
+use tamarisk_catalogue::papers::ResponseTime;
+use tamarisk_catalogue::{admission, global};
 use tamarisk_control::{AdmissionLaw, Classes, PerSecond};
-use tamarisk_laws::ResponseTime;
-use tamarisk_laws::catalogue::{admission, global};
 use tamarisk_model::sim::{
     Client, Distribution, Load, Profile, Resource, ResourceKind, Scenario, Simulation, Speed,
     Stage, Step,

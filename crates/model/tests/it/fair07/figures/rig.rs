@@ -4,11 +4,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use tamarisk_catalogue::WORKERS;
 use tamarisk_control::{
     Activity, AdmissionLaw, Backlog, BatchSize, Classes, Concurrency, Finished, Leeway, PerSecond,
     Ratio, Target, Timestamp, WorkersLaw,
 };
-use tamarisk_laws::catalogue::WORKERS;
 use tamarisk_laws::{Knobs, Open};
 use tamarisk_model::sim::{Governor, Outcome, Seen, Watch, What};
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use tamarisk_laws::fair::{Arx, Controller, Demands, InfeasibleDesign, P, Pd, Pi};
+use tamarisk_catalogue::papers::fair::{Arx, Controller, Demands, InfeasibleDesign, P, Pd, Pi};
 use tamarisk_model::sim::{Client, Distribution, Load, Scenario, Simulation, Stage};
 
 use super::rig::{Alone, Change, Record, p90, seconds, workers_law};
