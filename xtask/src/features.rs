@@ -1,4 +1,5 @@
-//! Each feature compiles alone, and so does each crate without any; the tower layer and the status port bring few crates.
+//! Each feature compiles alone, and so does each crate without any; the tower layer and the status port bring few
+//! crates, and no law but the defaults.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -15,6 +16,10 @@ const LAYER_CRATES_MAX: usize = 40;
 /// The same of the library with the status port. TLS, HTTP/2, configuration files and PNG would be
 /// twice as many.
 const STATUS_CRATES_MAX: usize = 80;
+
+/// Every law by name: who adds the layer or the status port to a service compiles no law that the
+/// service cannot name.
+const ALL_LAWS: &str = "tamarisk-catalogue";
 
 /// Checks every crate that has features: without any, and with each alone; and that the layer and the status port are small.
 pub(crate) fn check() -> Result<()> {
@@ -37,7 +42,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Checks that `package` with these features brings at most `most` crates.
+/// Checks that `package` with these features brings at most `most` crates, and not all laws.
 fn check_crates(package: &str, features: &[&str], most: usize) -> Result<()> {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--package", package, "--edges", "normal"])
@@ -53,6 +58,10 @@ fn check_crates(package: &str, features: &[&str], most: usize) -> Result<()> {
         count <= most,
         "{package} {with} brings {count} crates, and may bring {most}; \
          cargo tree --package {package} {with} --edges normal shows them"
+    );
+    ensure!(
+        !crates(&tree).iter().any(|name| name.split(' ').next() == Some(ALL_LAWS)),
+        "{package} {with} brings {ALL_LAWS}; stages are to take laws, not names"
     );
     println!("xtask: features: {package} {with} brings {count} crates, itself included");
     Ok(())

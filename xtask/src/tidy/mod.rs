@@ -1,5 +1,5 @@
-//! The shape of the house: no circle of imports between the files of a crate, no folder of more
-//! files than a reader surveys, no type's name twice in a crate.
+//! The shape of the house: no circle of imports between the files of a crate, nor between its modules,
+//! no folder of more files than a reader surveys, no type's name twice in a crate.
 //!
 //! And that `rust-toolchain.toml` has the version of Rust that `Cargo.toml` calls the oldest.
 //!
@@ -81,7 +81,7 @@ fn findings(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = folders::findings(tree);
     for root in tree.keys().filter(|path| modules::is_root(path)) {
         let files = modules::read(tree, root)?;
-        findings.extend(circles::finding(root, &files));
+        findings.extend(circles::findings(root, &files));
         findings.extend(names::finding(root, &files));
     }
     Ok(findings)

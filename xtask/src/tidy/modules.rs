@@ -140,8 +140,8 @@ impl<'a> Index<'a> {
         Self { modules: modules.iter().map(|module| (&module.path[..], module)).collect() }
     }
 
-    /// The file in which stands what `path` names in `module`; none if it is of another crate.
-    pub(super) fn file_of(&self, module: &Module, path: &[String]) -> Option<&'a str> {
+    /// The module in which stands what `path` names in `module`; none if it is of another crate.
+    pub(super) fn module_of(&self, module: &Module, path: &[String]) -> Option<&'a Module> {
         self.resolve(&module.path, path, 0)
     }
 
@@ -151,7 +151,7 @@ impl<'a> Index<'a> {
         around.map(|module| module.file.as_str()).collect()
     }
 
-    fn resolve(&self, from: &[String], path: &[String], depth: usize) -> Option<&'a str> {
+    fn resolve(&self, from: &[String], path: &[String], depth: usize) -> Option<&'a Module> {
         // Names given on in a circle end here; no chain of them is that long.
         const DEPTH_MAX: usize = 16;
         let (first, rest) = path.split_first()?;
@@ -176,12 +176,12 @@ impl<'a> Index<'a> {
             }
             rest = further;
         }
-        let module = self.modules.get(&at[..])?;
+        let module: &'a Module = self.modules.get(&at[..])?;
         let given_on = rest.first().filter(|_| depth < DEPTH_MAX).and_then(|name| {
             let named = |import: &&Import| import.name.as_ref() == Some(name);
             let import = module.imports.iter().find(named)?;
             self.resolve(&at, &[&import.path, &rest[1..]].concat(), depth + 1)
         });
-        Some(given_on.unwrap_or(&module.file))
+        Some(given_on.unwrap_or(module))
     }
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use syn::{Ident, Item, Visibility};
+use syn::{Ident, Item};
 
 use super::Finding;
 use super::modules::Module;
 
-/// The names that more than one public or crate-visible type of the crate at `root` has.
+/// The names that more than one type of the crate at `root` has, whoever may use it.
 pub(super) fn finding(root: &str, modules: &[Module]) -> Option<Finding> {
     // One for each module: a second type there is for another configuration.
     let mut places: BTreeMap<String, BTreeMap<&[String], &str>> = BTreeMap::new();
     for module in modules {
-        for name in module.items.iter().filter_map(visible_type) {
+        for name in module.items.iter().filter_map(type_name) {
             places.entry(name.to_string()).or_default().insert(&module.path, &module.file);
         }
     }
@@ -25,21 +25,15 @@ pub(super) fn finding(root: &str, modules: &[Module]) -> Option<Finding> {
     (count > 0).then(|| Finding { check: "names", place: root.to_owned(), count, details })
 }
 
-fn visible_type(item: &Item) -> Option<&Ident> {
-    let (visibility, name) = match item {
-        Item::Struct(item) => (&item.vis, &item.ident),
-        Item::Enum(item) => (&item.vis, &item.ident),
-        Item::Union(item) => (&item.vis, &item.ident),
-        Item::Trait(item) => (&item.vis, &item.ident),
-        Item::Type(item) => (&item.vis, &item.ident),
-        _ => return None,
-    };
-    let is_visible = match visibility {
-        Visibility::Public(_) => true,
-        Visibility::Restricted(within) => within.path.is_ident("crate"),
-        Visibility::Inherited => false,
-    };
-    is_visible.then_some(name)
+fn type_name(item: &Item) -> Option<&Ident> {
+    match item {
+        Item::Struct(item) => Some(&item.ident),
+        Item::Enum(item) => Some(&item.ident),
+        Item::Union(item) => Some(&item.ident),
+        Item::Trait(item) => Some(&item.ident),
+        Item::Type(item) => Some(&item.ident),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -48,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_visible_types_name_stands_once_in_a_crate() {
+    fn a_types_name_stands_once_in_a_crate() {
         let root = "a/src/lib.rs";
         let tree = tree(&[
             (
@@ -62,6 +56,9 @@ mod tests {
             ("a/src/y/mod.rs", "pub(crate) enum Stage {} pub(super) struct Own; pub struct Line;"),
         ]);
         let found = finding(root, &modules::read(&tree, root).unwrap()).unwrap();
-        assert_eq!(found.details, ["Stage: a/src/x.rs, a/src/y/mod.rs"]);
+        assert_eq!(
+            found.details,
+            ["Own: a/src/x.rs, a/src/y/mod.rs", "Stage: a/src/x.rs, a/src/y/mod.rs"]
+        );
     }
 }
