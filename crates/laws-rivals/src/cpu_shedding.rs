@@ -60,7 +60,7 @@ pub struct CpuShedding {
     busy_max: f64,
     busy: f64,
     told: Option<Timestamp>,
-    window: Window,
+    window: LastSeconds,
     first_rejection: Option<Timestamp>,
 }
 
@@ -72,7 +72,7 @@ struct Bucket {
 
 /// The last ten seconds.
 #[derive(Clone, Debug)]
-struct Window {
+struct LastSeconds {
     buckets: Box<[Bucket]>,
     /// Which tenth of a second this is.
     present: u64,
@@ -80,7 +80,7 @@ struct Window {
     limit: Option<u32>,
 }
 
-impl Window {
+impl LastSeconds {
     fn new() -> Self {
         Self { buckets: vec![Bucket::default(); BUCKETS].into(), present: 0, limit: None }
     }
@@ -136,7 +136,7 @@ impl CpuShedding {
             busy_max: busy.get(),
             busy: 0.0,
             told: None,
-            window: Window::new(),
+            window: LastSeconds::new(),
             first_rejection: None,
         }
     }

@@ -85,13 +85,13 @@ pub struct Gradient2 {
     limit: f64,
     long: LongTerm,
     short: f64,
-    window: Window,
+    window: Second,
     window_ends: Timestamp,
 }
 
 /// The answers of this second.
 #[derive(Clone, Copy, Debug, Default)]
-struct Window {
+struct Second {
     seconds: f64,
     samples: u32,
     inside_most: u32,
@@ -135,7 +135,7 @@ impl Gradient2 {
             limit: f64::from(range.initial()),
             long: LongTerm::default(),
             short: 0.0,
-            window: Window::default(),
+            window: Second::default(),
             window_ends: Timestamp::ZERO,
         }
     }

@@ -39,7 +39,7 @@ pub fn figure_30() -> Figure {
     });
     let stage = Stage::new("stage", 1, Distribution::Exponential(20 * MS));
     let laws = pool(&[("workers_max_count", 20.0), ("interval_seconds", 2.0)]);
-    let course = Course::of(&scenario(stage, rate, 380), &laws).0;
+    let course = StageCourse::of(&scenario(stage, rate, 380), &laws).0;
     Figure {
         number: "30",
         title: "Thread pool controller under three bursts",
@@ -65,9 +65,9 @@ pub fn figure_31() -> Figure {
     let stage = stage.speed(Speed::Totals((1..=100).map(total).collect()));
     let scenario = scenario(stage, Profile::constant(1000.0), 200);
     let most = ("workers_max_count", 100.0);
-    let off = Course::of(&scenario, &pool(&[most, ("margin_ratio", 1.0)])).0;
-    let on = Course::of(&scenario, &pool(&[most])).0;
-    let lines = |of: fn(&Sample) -> f64| {
+    let off = StageCourse::of(&scenario, &pool(&[most, ("margin_ratio", 1.0)])).0;
+    let on = StageCourse::of(&scenario, &pool(&[most])).0;
+    let lines = |of: fn(&StageSecond) -> f64| {
         vec![off.line("(a) without detection", of), on.line("(b) with detection", of)]
     };
     Figure {
@@ -89,7 +89,7 @@ pub fn figure_31() -> Figure {
 pub fn figure_32() -> Figure {
     let stage = Stage::new("stage", 1, Distribution::Constant(Duration::from_micros(500)));
     let stage = stage.batch_cost(20 * MS).batch_cost_covers(200);
-    let course = Course::of(&scenario(stage, Profile::constant(2500.0), 200), &batching()).0;
+    let course = StageCourse::of(&scenario(stage, Profile::constant(2500.0), 200), &batching()).0;
     Figure {
         number: "32",
         title: "Batching controller",
@@ -110,8 +110,8 @@ pub fn figure_41() -> Figure {
     let rates = [100.0, 200.0, 400.0, 1000.0];
     let runs = |laws: &Laws| rates.map(|rate| (rate, router(Profile::constant(rate), 120, laws)));
     let (one, sized) = (runs(&Laws::new()), runs(&pool(&[("workers_max_count", 20.0)])));
-    let mean = |runs: &[(f64, (Course, Report))], class: usize, name: &str| {
-        let of = |(rate, (_, report)): &(f64, (Course, Report))| {
+    let mean = |runs: &[(f64, (StageCourse, Report))], class: usize, name: &str| {
+        let of = |(rate, (_, report)): &(f64, (StageCourse, Report))| {
             (*rate, Some(1000.0 * report.classes[class].response.mean()))
         };
         Line::new(name, runs.iter().map(of).collect())
@@ -162,7 +162,7 @@ pub fn figure_42() -> Figure {
 
 /// Packets of which 15 % are queries that sleep for 20 ms [Welsh02 §6.2.3]. Others take 50 µs, as
 /// a router that does 20,000 a second needs.
-fn router(rate: Profile, seconds: u32, laws: &Laws) -> (Course, Report) {
+fn router(rate: Profile, seconds: u32, laws: &Laws) -> (StageCourse, Report) {
     let class = |name: &str| Class {
         name: name.to_owned(),
         target: Target::p90(SECOND).expect("a second is a target"),
@@ -176,7 +176,7 @@ fn router(rate: Profile, seconds: u32, laws: &Laws) -> (Course, Report) {
     let client = client.class("ping", 0.85).class("query", 0.15);
     let scenario = Scenario::new(classes, seconds * SECOND).stage(stage).client(client);
     let scenario = scenario.warm_up(20 * SECOND);
-    Course::of(&scenario, laws)
+    StageCourse::of(&scenario, laws)
 }
 
 fn scenario(stage: Stage, rate: Profile, seconds: u32) -> Scenario {
@@ -203,22 +203,22 @@ fn simulated(number: &str, printed: &str) -> String {
 
 /// A stage, second by second.
 #[derive(Default)]
-struct Course {
-    samples: Vec<Sample>,
-    now: Sample,
+struct StageCourse {
+    samples: Vec<StageSecond>,
+    now: StageSecond,
     queued: HashSet<u64>,
 }
 
 /// A stage at the end of a second.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sample {
+struct StageSecond {
     queued: f64,
     workers: f64,
     batch: f64,
     completed: f64,
 }
 
-impl Course {
+impl StageCourse {
     /// The course of the stage of `scenario`, and the report.
     fn of(scenario: &Scenario, laws: &Laws) -> (Self, Report) {
         let simulation = Simulation::new(scenario).expect("the figures' scenarios can be");
@@ -238,18 +238,18 @@ impl Course {
         }
     }
 
-    fn last(&self) -> Sample {
+    fn last(&self) -> StageSecond {
         self.samples.last().copied().unwrap_or(self.now)
     }
 
-    fn line(&self, name: &str, of: fn(&Sample) -> f64) -> Line {
+    fn line(&self, name: &str, of: fn(&StageSecond) -> f64) -> Line {
         let points = self.samples.iter().enumerate();
         let points = points.map(|(second, sample)| (second as f64 + 1.0, Some(of(sample))));
         Line::new(name, points.collect())
     }
 }
 
-impl Watch for Course {
+impl Watch for StageCourse {
     fn see(&mut self, seen: &Seen) {
         self.pass(seen.at);
         match seen.what {

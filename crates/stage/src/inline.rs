@@ -256,12 +256,12 @@ impl<F> Shared<F> {
 
 /// One thread's share of the accounts; only that thread writes it.
 struct Stripe {
-    counts: Box<[Counts]>,
+    counts: Box<[ClassCounts]>,
     until_sample: AtomicU32,
 }
 
 #[derive(Default)]
-struct Counts {
+struct ClassCounts {
     offered: AtomicU64,
     rejected: AtomicU64,
     completed: AtomicU64,
@@ -271,7 +271,7 @@ struct Counts {
 impl Stripe {
     fn new(classes: usize) -> Self {
         Self {
-            counts: std::iter::repeat_with(Counts::default).take(classes).collect(),
+            counts: std::iter::repeat_with(ClassCounts::default).take(classes).collect(),
             until_sample: AtomicU32::new(0),
         }
     }
@@ -284,7 +284,7 @@ impl Stripe {
     }
 }
 
-impl Counts {
+impl ClassCounts {
     #[inline]
     fn offered(&self) {
         increment(&self.offered);
@@ -336,7 +336,7 @@ mod model {
     #[test]
     fn no_outcome_is_seen_before_its_arrival() {
         loom::model(|| {
-            let counts = Arc::new(Counts::default());
+            let counts = Arc::new(ClassCounts::default());
             // The reader is the other thread: the checker would not try readings
             // between the load and the store of an increment that comes after them.
             let other = {

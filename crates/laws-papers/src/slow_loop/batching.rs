@@ -37,7 +37,7 @@
 
 use tamarisk_control::{Activity, BatchLaw, BatchSize, Reading, Strain, Timestamp};
 
-use super::throughput::{Sample, Throughput};
+use super::throughput::{Throughput, ThroughputSample};
 use tamarisk_laws::constants::constants;
 
 /// "20% by default", and "also 20%" [Welsh02 §5.4.2]
@@ -107,8 +107,8 @@ impl ThroughputBatching {
         }
     }
 
-    fn search(&mut self, sample: Sample, queued: u32) {
-        let Sample { before, latest, smoothed } = sample;
+    fn search(&mut self, sample: ThroughputSample, queued: u32) {
+        let ThroughputSample { before, latest, smoothed } = sample;
         if before.is_some_and(|before| latest < SUDDEN * before) {
             self.size = self.most;
             self.way = Way::Shrinking;

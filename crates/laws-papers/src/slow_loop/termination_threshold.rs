@@ -62,8 +62,8 @@ constants! {
 /// A limit for each class on how long its events run, set by what is lost.
 #[derive(Clone, Debug)]
 pub struct TerminationThreshold {
-    parameters: Parameters,
-    classes: Box<[Limit]>,
+    parameters: Settings,
+    classes: Box<[Bounds]>,
     /// F(p), as it applies now.
     share: f64,
     interval_began: Option<(Timestamp, Counts)>,
@@ -71,7 +71,7 @@ pub struct TerminationThreshold {
 
 /// One class's bounds.
 #[derive(Clone, Copy, Debug)]
-struct Limit {
+struct Bounds {
     lower: Duration,
     upper: Duration,
     /// They are these multiples of the target, and move with it.
@@ -79,7 +79,7 @@ struct Limit {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Parameters {
+struct Settings {
     interval: Duration,
     alpha: f64,
     high: f64,
@@ -109,19 +109,19 @@ impl TerminationThreshold {
     ) -> TerminationThresholdBuilder {
         let multiples = (constants.lower_targets_ratio, constants.upper_targets_ratio);
         TerminationThresholdBuilder {
-            parameters: Parameters {
+            parameters: Settings {
                 interval: constants.interval_seconds,
                 alpha: constants.scaling_exponent,
                 high: constants.high_watermark_ratio.get(),
                 low: constants.low_watermark_ratio.get(),
             },
             targets: classes.targets().collect(),
-            classes: classes.targets().map(|target| Limit::of(target, multiples)).collect(),
+            classes: classes.targets().map(|target| Bounds::of(target, multiples)).collect(),
         }
     }
 }
 
-impl Parameters {
+impl Settings {
     /// F(p)
     fn share(&self, p: f64) -> f64 {
         if p <= self.low {
@@ -134,7 +134,7 @@ impl Parameters {
     }
 }
 
-impl Limit {
+impl Bounds {
     /// These multiples of `target`.
     fn of(target: Target, multiples: (f64, f64)) -> Self {
         let times = |multiple: f64| {
@@ -195,7 +195,7 @@ impl TerminationLaw for TerminationThreshold {
     fn set_targets(&mut self, classes: &Classes) {
         for (limit, target) in self.classes.iter_mut().zip(classes.targets()) {
             if let Some(multiples) = limit.of_target {
-                *limit = Limit::of(target, multiples);
+                *limit = Bounds::of(target, multiples);
             }
         }
     }
@@ -213,9 +213,9 @@ impl TerminationLaw for TerminationThreshold {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TerminationThresholdBuilder {
-    parameters: Parameters,
+    parameters: Settings,
     targets: Box<[Target]>,
-    classes: Box<[Limit]>,
+    classes: Box<[Bounds]>,
 }
 
 /// Why the parameters of [`TerminationThreshold`] do not go together.
@@ -251,7 +251,7 @@ impl TerminationThresholdBuilder {
     pub fn bounds(mut self, class: ClassId, bounds: RangeInclusive<Duration>) -> Self {
         if let Some(limit) = self.classes.get_mut(class.index()) {
             let (lower, upper) = bounds.into_inner();
-            *limit = Limit { lower, upper, of_target: None };
+            *limit = Bounds { lower, upper, of_target: None };
         }
         self
     }
@@ -259,7 +259,7 @@ impl TerminationThresholdBuilder {
     /// LB and UB of every class as multiples of its target. Default 1 and 10.
     pub fn bounds_in_targets(mut self, multiples: RangeInclusive<f64>) -> Self {
         let multiples = multiples.into_inner();
-        self.classes = self.targets.iter().map(|&target| Limit::of(target, multiples)).collect();
+        self.classes = self.targets.iter().map(|&target| Bounds::of(target, multiples)).collect();
         self
     }
 
@@ -290,11 +290,11 @@ impl TerminationThresholdBuilder {
     pub fn build(self) -> Result<TerminationThreshold, InvalidTerminationThreshold> {
         use InvalidTerminationThreshold as Invalid;
         const TEN_DAYS: Duration = Duration::from_secs(10 * 24 * 3600);
-        let Parameters { interval, alpha, high, low } = self.parameters;
+        let Settings { interval, alpha, high, low } = self.parameters;
         if interval.is_zero() {
             return Err(Invalid::Interval(interval));
         }
-        for &Limit { lower, upper, .. } in &self.classes {
+        for &Bounds { lower, upper, .. } in &self.classes {
             if lower.is_zero() || lower > upper || upper > TEN_DAYS {
                 return Err(Invalid::Bounds { lower, upper });
             }

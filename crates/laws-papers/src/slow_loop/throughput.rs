@@ -23,7 +23,7 @@ pub(super) struct Throughput {
 
 /// What one interval showed, in completions a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sample {
+pub(super) struct ThroughputSample {
     /// The average before this interval, if there was one.
     pub(super) before: Option<f64>,
     /// This interval alone.
@@ -50,7 +50,11 @@ impl Throughput {
     }
 
     /// The sample, once an interval has passed.
-    pub(super) fn on_tick(&mut self, now: Timestamp, activity: &Activity<'_>) -> Option<Sample> {
+    pub(super) fn on_tick(
+        &mut self,
+        now: Timestamp,
+        activity: &Activity<'_>,
+    ) -> Option<ThroughputSample> {
         let (began, completed) = *self.began.get_or_insert((now, activity.completed));
         let length = now.since(began);
         if length < self.interval {
@@ -62,7 +66,7 @@ impl Throughput {
         let before = self.smoothed;
         let smoothed = before.map_or(latest, |past| ALPHA * past + (1.0 - ALPHA) * latest);
         self.smoothed = Some(smoothed);
-        Some(Sample { before, latest, smoothed })
+        Some(ThroughputSample { before, latest, smoothed })
     }
 
     /// What was measured speaks of a stage that is no more: measures afresh from now.

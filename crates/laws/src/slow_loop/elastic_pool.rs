@@ -127,7 +127,7 @@ pub struct ElasticPool {
     growth: f64,
     /// The longest target, in seconds.
     target: f64,
-    base: Base,
+    base: BaseService,
     round: Round,
     /// The size that it had when its answers were last not contended.
     proven: u32,
@@ -145,7 +145,7 @@ pub struct ElasticPool {
 
 /// The service time while workers crowd nothing.
 #[derive(Clone, Copy, Debug, Default)]
-struct Base {
+struct BaseService {
     seconds: Option<f64>,
     /// A trial has shown that it is what an event takes, however few others are in service.
     is_proven: bool,
@@ -207,7 +207,7 @@ impl ElasticPool {
             trust: constants.trust_ratio,
             growth: constants.trust_ratio,
             target: target.as_secs_f64(),
-            base: Base::default(),
+            base: BaseService::default(),
             round: Round::default(),
             proven: least,
             is_held: false,
@@ -272,7 +272,7 @@ impl ElasticPool {
 
     /// Answers take so long by themselves.
     fn prove(&mut self, service: f64) {
-        self.base = Base { seconds: Some(service), is_proven: true };
+        self.base = BaseService { seconds: Some(service), is_proven: true };
         self.trial = None;
         (self.trials_apart, self.until_trial) = (TRIALS_APART, TRIALS_APART);
         self.release();
@@ -337,7 +337,7 @@ impl ElasticPool {
     }
 }
 
-impl Base {
+impl BaseService {
     fn learn(&mut self, service: f64) {
         let known = *self.seconds.get_or_insert(service);
         if service < known {
@@ -445,7 +445,7 @@ impl WorkersLaw for ElasticPool {
 
     /// What an event takes has changed: so has the base.
     fn on_shift(&mut self, _: Timestamp, _: &Activity<'_>) {
-        (self.base, self.round, self.trial) = (Base::default(), Round::default(), None);
+        (self.base, self.round, self.trial) = (BaseService::default(), Round::default(), None);
         self.release();
     }
 

@@ -11,9 +11,9 @@ use super::{Composition, Independent, Knobs, SlowLaws};
 use crate::named::Coordination;
 
 /// Who rules a stage: an admission law alone, or together with slow laws.
-pub struct Ruling(Kind);
+pub struct Ruling(Form);
 
-enum Kind {
+enum Form {
     /// Without slow laws, or with some that take turns.
     Base(Base),
     /// With laws of which each acts as if it were alone.
@@ -43,9 +43,9 @@ impl StageLaws {
         let Self { independent, composed } = self;
         let base = compose(admission, composed.without(&independent), classes, knobs);
         if independent.is_empty() {
-            return Ruling(Kind::Base(base));
+            return Ruling(Form::Base(base));
         }
-        Ruling(Kind::Independent(Box::new(Independent::new(base, independent, knobs))))
+        Ruling(Form::Independent(Box::new(Independent::new(base, independent, knobs))))
     }
 }
 
@@ -78,15 +78,15 @@ fn compose(
 impl Ruling {
     /// `law` alone: the stage stays as it is built.
     pub fn by(law: Box<dyn AdmissionLaw>) -> Self {
-        Self(Kind::Base(Base::Admission(law)))
+        Self(Form::Base(Base::Admission(law)))
     }
 
     /// The law that is asked about each event.
     #[inline]
     pub fn admission(&self) -> &dyn AdmissionLaw {
         match &self.0 {
-            Kind::Base(base) => base.admission(),
-            Kind::Independent(laws) => &**laws,
+            Form::Base(base) => base.admission(),
+            Form::Independent(laws) => &**laws,
         }
     }
 
@@ -94,32 +94,32 @@ impl Ruling {
     #[inline]
     pub fn admission_mut(&mut self) -> &mut dyn AdmissionLaw {
         match &mut self.0 {
-            Kind::Base(base) => base.admission_mut(),
-            Kind::Independent(laws) => &mut **laws,
+            Form::Base(base) => base.admission_mut(),
+            Form::Independent(laws) => &mut **laws,
         }
     }
 
     /// For a stage that has nothing which slow laws could set.
     pub fn into_admission(self) -> Box<dyn AdmissionLaw> {
         match self.0 {
-            Kind::Base(base) => base.into_admission(),
-            Kind::Independent(laws) => laws,
+            Form::Base(base) => base.into_admission(),
+            Form::Independent(laws) => laws,
         }
     }
 
     /// What slow laws have set last, if there are any.
     pub fn knobs(&self) -> Option<Knobs> {
         match &self.0 {
-            Kind::Base(base) => base.composition().map(Composition::knobs),
-            Kind::Independent(laws) => Some(laws.knobs()),
+            Form::Base(base) => base.composition().map(Composition::knobs),
+            Form::Independent(laws) => Some(laws.knobs()),
         }
     }
 
     /// A tick of the slow laws: what they have set, if there are any.
     pub fn govern(&mut self, now: Timestamp, activity: &Activity<'_>) -> Option<Knobs> {
         match &mut self.0 {
-            Kind::Base(base) => base.govern(now, activity),
-            Kind::Independent(laws) => Some(laws.govern(now, activity)),
+            Form::Base(base) => base.govern(now, activity),
+            Form::Independent(laws) => Some(laws.govern(now, activity)),
         }
     }
 
@@ -127,24 +127,24 @@ impl Ruling {
     /// now on, before the admission law is asked.
     pub fn on_shortage(&mut self, now: Timestamp, backlog: &Backlog<'_>) -> Concurrency {
         match &mut self.0 {
-            Kind::Base(base) => base.on_shortage(now, backlog),
-            Kind::Independent(laws) => laws.on_shortage(now, backlog),
+            Form::Base(base) => base.on_shortage(now, backlog),
+            Form::Independent(laws) => laws.on_shortage(now, backlog),
         }
     }
 
     /// How long an event of `class` may run. None if only its deadline ends it.
     pub fn limit(&self, class: ClassId) -> Option<Duration> {
         match &self.0 {
-            Kind::Base(base) => base.limit(class),
-            Kind::Independent(laws) => laws.limit(class),
+            Form::Base(base) => base.limit(class),
+            Form::Independent(laws) => laws.limit(class),
         }
     }
 
     /// Tells the workers law, if there is one, how many events a second to complete.
     pub fn set_throughput(&mut self, target: PerSecond) {
         match &mut self.0 {
-            Kind::Base(base) => base.set_throughput(target),
-            Kind::Independent(laws) => laws.set_throughput(target),
+            Form::Base(base) => base.set_throughput(target),
+            Form::Independent(laws) => laws.set_throughput(target),
         }
     }
 
@@ -152,8 +152,8 @@ impl Ruling {
     pub fn slow_names(&self) -> Vec<(&'static str, &'static str)> {
         let ruled = ["workers", "batching", "quality", "termination"];
         let names = match &self.0 {
-            Kind::Base(base) => base.names(),
-            Kind::Independent(laws) => laws.names(),
+            Form::Base(base) => base.names(),
+            Form::Independent(laws) => laws.names(),
         };
         let names = ruled.into_iter().zip(names);
         names.filter_map(|(rules, name)| Some((rules, name?))).collect()

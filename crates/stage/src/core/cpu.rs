@@ -10,12 +10,12 @@ const COUNTS: &str = "/proc/stat";
 /// Measures the share of processor time in use since the last reading.
 pub(crate) struct CpuMeter {
     file: PathBuf,
-    last: Option<Counts>,
+    last: Option<Ticks>,
 }
 
 /// Ticks of all processors since the system started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Counts {
+struct Ticks {
     idle: u64,
     all: u64,
 }
@@ -41,11 +41,11 @@ impl CpuMeter {
 
 /// Of `cpu user nice system idle iowait irq softirq steal guest …`: a processor
 /// that waits for a disk is idle, and a guest's time is in the user's already.
-fn counts(text: &str) -> Option<Counts> {
+fn counts(text: &str) -> Option<Ticks> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = line.split_whitespace().take(8).flat_map(str::parse).collect();
     let (&idle, &waiting) = (ticks.get(3)?, ticks.get(4)?);
-    Some(Counts { idle: idle + waiting, all: ticks.iter().sum() })
+    Some(Ticks { idle: idle + waiting, all: ticks.iter().sum() })
 }
 
 #[cfg(test)]

@@ -36,15 +36,15 @@ pub struct SenderObservation {
 }
 
 /// The senders of a stage.
-pub(crate) struct Senders(RwLock<State>);
+pub(crate) struct Senders(RwLock<SenderTable>);
 
-struct State {
-    senders: Vec<Sender>,
+struct SenderTable {
+    senders: Vec<NamedSender>,
     /// When the earlier window began, and when the later one did.
     since: [Timestamp; 2],
 }
 
-struct Sender {
+struct NamedSender {
     name: Arc<str>,
     /// An edge counts by itself.
     is_edge: bool,
@@ -55,12 +55,12 @@ struct Sender {
 
 impl Senders {
     pub(crate) fn new(now: Timestamp) -> Self {
-        Self(RwLock::new(State { senders: Vec::new(), since: [now; 2] }))
+        Self(RwLock::new(SenderTable { senders: Vec::new(), since: [now; 2] }))
     }
 
     /// Counts what the stage of this name has sent without an edge; `true` if it is the first.
     pub(crate) fn count(&self, name: &Arc<str>, taken: usize, rejected: usize) -> bool {
-        let add = |sender: &Sender| {
+        let add = |sender: &NamedSender| {
             sender.counters.taken(taken);
             sender.counters.rejected(rejected);
         };
@@ -72,7 +72,7 @@ impl Senders {
         let is_new = state.counting(name).map(add).is_none();
         if is_new {
             let is_full = state.senders.len() >= SENDERS_MAX;
-            let sender = Sender::new(
+            let sender = NamedSender::new(
                 if is_full { OTHERS.into() } else { name.clone() },
                 false,
                 Arc::default(),
@@ -87,14 +87,14 @@ impl Senders {
     pub(crate) fn show_edge(&self, name: &str, counters: &Arc<EdgeCounters>) {
         let mut state = self.0.write();
         if !state.senders.iter().any(|sender| Arc::ptr_eq(&sender.counters, counters)) {
-            state.senders.push(Sender::new(name.into(), true, Arc::clone(counters)));
+            state.senders.push(NamedSender::new(name.into(), true, Arc::clone(counters)));
         }
     }
 
     /// The stage of this name has been removed: what it has sent stands with that of all such.
     pub(crate) fn forget(&self, name: &str) {
         let mut state = self.0.write();
-        let mut removed = Sender::new(REMOVED.into(), false, Arc::default());
+        let mut removed = NamedSender::new(REMOVED.into(), false, Arc::default());
         state.senders.retain(|sender| {
             let is_removed = *sender.name == *name || *sender.name == *REMOVED;
             if is_removed {
@@ -147,9 +147,9 @@ impl Senders {
     }
 }
 
-impl State {
+impl SenderTable {
     /// Where what the stage of this name sends without an edge is counted.
-    fn counting(&self, name: &str) -> Option<&Sender> {
+    fn counting(&self, name: &str) -> Option<&NamedSender> {
         let of = |name: &str| {
             self.senders.iter().find(|sender| !sender.is_edge && *sender.name == *name)
         };
@@ -157,7 +157,7 @@ impl State {
     }
 }
 
-impl Sender {
+impl NamedSender {
     fn new(name: Arc<str>, is_edge: bool, counters: Arc<EdgeCounters>) -> Self {
         Self { name, is_edge, counters, before: [0; 2] }
     }

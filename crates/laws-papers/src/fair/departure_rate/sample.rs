@@ -33,7 +33,7 @@ pub(super) struct Sample {
 #[derive(Clone, Debug)]
 pub(super) struct Sampling {
     period: Duration,
-    promise: Promise,
+    promise: PromisedSeconds,
     began: Option<Began>,
     tally: Tally,
 }
@@ -60,7 +60,7 @@ struct Began {
 
 /// What the classes are promised, in seconds.
 #[derive(Clone, Debug)]
-struct Promise {
+struct PromisedSeconds {
     targets: Box<[f64]>,
     strictest: f64,
     percentile: f64,
@@ -68,7 +68,7 @@ struct Promise {
 
 impl Sampling {
     pub(super) fn new(classes: &Classes, period: Duration) -> Self {
-        Self { period, promise: Promise::of(classes), began: None, tally: Tally::default() }
+        Self { period, promise: PromisedSeconds::of(classes), began: None, tally: Tally::default() }
     }
 
     pub(super) fn period(&self) -> Duration {
@@ -97,14 +97,14 @@ impl Sampling {
 
     /// The same for other targets.
     pub(super) fn set_targets(&mut self, classes: &Classes) {
-        self.promise = Promise::of(classes);
+        self.promise = PromisedSeconds::of(classes);
         self.restart();
     }
 
     /// An event ended. One that failed or was terminated counts as no sooner than its target,
     /// one that was abandoned only if it was late already.
     pub(super) fn on_finish(&mut self, finished: &Finished) {
-        let Promise { targets, strictest, .. } = &self.promise;
+        let PromisedSeconds { targets, strictest, .. } = &self.promise;
         let target = targets.get(finished.class.index()).copied().unwrap_or(targets[0]);
         let seconds = finished.response.as_secs_f64();
         let seconds = match finished.ending {
@@ -187,7 +187,7 @@ impl Tally {
     }
 }
 
-impl Promise {
+impl PromisedSeconds {
     fn of(classes: &Classes) -> Self {
         Self {
             targets: classes.targets().map(|it| it.response_time().as_secs_f64()).collect(),

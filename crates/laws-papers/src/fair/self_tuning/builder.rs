@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tamarisk_control::{Classes, PerSecond, Ratio};
 
-use super::{DEPTH, Form, Promise, RATE_MAX, Sample, SelfTuning};
+use super::{DEPTH, Form, Promise, RATE_MAX, SampleSums, SelfTuning};
 use crate::fair::tuned::Tuned;
 use crate::fair::{Demands, OnLineFit, PercentileMapping};
 use tamarisk_laws::TokenBucket;
@@ -129,7 +129,7 @@ impl<'a> SelfTuningBuilder<'a> {
             tuned,
             bucket: TokenBucket::new(rate, DEPTH),
             began: None,
-            sample: Sample::default(),
+            sample: SampleSums::default(),
             responses: PeriodSamples::new(RESPONSES),
             departure_rate: None,
             population_wanted: 0.0,

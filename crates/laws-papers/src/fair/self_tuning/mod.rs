@@ -133,7 +133,7 @@ pub struct SelfTuning {
     tuned: Tuned,
     bucket: TokenBucket,
     began: Option<Timestamp>,
-    sample: Sample,
+    sample: SampleSums,
     responses: PeriodSamples,
     /// T, once there was a sample.
     departure_rate: Option<f64>,
@@ -162,7 +162,7 @@ struct Promise {
 
 /// What has happened since the sample began.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sample {
+struct SampleSums {
     arrived: u32,
     admitted: u32,
     rejected: u32,
@@ -187,7 +187,7 @@ impl SelfTuning {
         if passed >= self.promise.period {
             let follows = passed < self.promise.period * PAUSE;
             self.end_sample(passed.as_secs_f64(), follows, backlog);
-            self.sample = Sample::default();
+            self.sample = SampleSums::default();
             self.began = Some(now);
             let rate = self.base_rate + self.u / self.promise.period.as_secs_f64();
             if let Ok(rate) = PerSecond::new(rate.clamp(RATE_MIN, RATE_MAX)) {
@@ -310,7 +310,7 @@ impl AdmissionLaw for SelfTuning {
         }
         // What the sample holds so far was measured by the old targets.
         self.tuned.cut();
-        self.sample = Sample::default();
+        self.sample = SampleSums::default();
         self.responses.take_quantile(self.promise.percentile);
         self.began = None;
     }

@@ -136,23 +136,23 @@ impl Profile {
                 return Err(InvalidProfile::OutOfOrder(pair[0].0, pair[1].0));
             }
         }
-        let lines = self.points.windows(2).filter(|pair| pair[0].0 < pair[1].0).map(|pair| {
+        let segments = self.points.windows(2).filter(|pair| pair[0].0 < pair[1].0).map(|pair| {
             let (from, to) = (pair[0].0.as_nanos() as f64, pair[1].0.as_nanos() as f64);
-            Line { to, value: pair[0].1, slope: (pair[1].1 - pair[0].1) / (to - from), from }
+            Segment { to, value: pair[0].1, slope: (pair[1].1 - pair[0].1) / (to - from), from }
         });
-        Ok(Curve { lines: lines.collect(), last: self.last() })
+        Ok(Curve { segments: segments.collect(), last: self.last() })
     }
 }
 
 /// A profile made ready to be followed. Time is in nanoseconds, values as they are.
 #[derive(Clone, Debug)]
 pub(in crate::sim) struct Curve {
-    lines: Box<[Line]>,
+    segments: Box<[Segment]>,
     last: f64,
 }
 
 #[derive(Clone, Debug)]
-struct Line {
+struct Segment {
     from: f64,
     to: f64,
     value: f64,
@@ -163,21 +163,21 @@ impl Curve {
     /// The value, if it never changes.
     #[inline]
     pub(in crate::sim) fn constant(&self) -> Option<f64> {
-        self.lines.is_empty().then_some(self.last)
+        self.segments.is_empty().then_some(self.last)
     }
 
     /// The value at `at`.
     pub(in crate::sim) fn value(&self, at: u64) -> f64 {
         let at = at as f64;
-        match self.lines_from(at).first() {
-            Some(line) => line.value + line.slope * (at - line.from).max(0.0),
+        match self.segments_from(at).first() {
+            Some(segment) => segment.value + segment.slope * (at - segment.from).max(0.0),
             None => self.last,
         }
     }
 
     /// Those that do not end before `at`.
-    fn lines_from(&self, at: f64) -> &[Line] {
-        &self.lines[self.lines.partition_point(|line| line.to <= at)..]
+    fn segments_from(&self, at: f64) -> &[Segment] {
+        &self.segments[self.segments.partition_point(|segment| segment.to <= at)..]
     }
 
     /// When, from `at` on, `area` (value × seconds) has come together; `None` if never.
@@ -185,15 +185,15 @@ impl Curve {
     pub(in crate::sim) fn reach(&self, at: u64, area: f64) -> Option<u64> {
         let mut at = at as f64;
         let mut left = area * 1e9;
-        for line in self.lines_from(at) {
-            let value = line.value + line.slope * (at - line.from).max(0.0);
-            let span = line.to - at;
-            let whole = (value + line.slope * span / 2.0) * span;
+        for segment in self.segments_from(at) {
+            let value = segment.value + segment.slope * (at - segment.from).max(0.0);
+            let span = segment.to - at;
+            let whole = (value + segment.slope * span / 2.0) * span;
             if left < whole {
-                return Some((at + solve(value, line.slope, left).min(span)).round() as u64);
+                return Some((at + solve(value, segment.slope, left).min(span)).round() as u64);
             }
             left -= whole;
-            at = line.to;
+            at = segment.to;
         }
         (self.last > 0.0).then(|| (at + left / self.last).round() as u64)
     }

@@ -28,13 +28,13 @@ pub(in crate::sim) struct GlobalRun {
 /// What has happened since the last sample.
 struct Sample {
     began: u64,
-    stages: Box<[StageTally]>,
+    stages: Box<[StageEnds]>,
     /// From row to column.
     flows: Box<[u64]>,
 }
 
 #[derive(Clone, Default)]
-struct StageTally {
+struct StageEnds {
     entered: u64,
     /// In whatever way.
     ended: u64,
@@ -100,7 +100,7 @@ impl GlobalRun {
         let count = stages.len();
         let Sample { stages: tallies, flows, .. } =
             std::mem::replace(&mut self.sample, Sample::new(now, count));
-        let of_stage = |(tally, stage): (&StageTally, &StageRun)| StageSample {
+        let of_stage = |(tally, stage): (&StageEnds, &StageRun)| StageSample {
             entered: tally.entered,
             processed: tally.ended,
             workers: stage.inside.workers,
@@ -136,7 +136,7 @@ impl GlobalRun {
 impl Sample {
     fn new(began: u64, stages: usize) -> Self {
         let flows = vec![0; stages * stages].into();
-        Self { began, stages: vec![StageTally::default(); stages].into(), flows }
+        Self { began, stages: vec![StageEnds::default(); stages].into(), flows }
     }
 }
 

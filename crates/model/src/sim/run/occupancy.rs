@@ -4,7 +4,7 @@ use tamarisk_control::{Backlog, ClassId, Concurrency};
 
 use super::tally::Level;
 
-pub(in crate::sim) struct Occupancy {
+pub(in crate::sim) struct StageOccupancy {
     /// How many may be let through: the limit of the law, or the workers.
     pub(super) workers: Concurrency,
     queued_of: Box<[u32]>,
@@ -22,7 +22,7 @@ pub(in crate::sim) struct Occupancy {
     running_most: u32,
 }
 
-impl Occupancy {
+impl StageOccupancy {
     pub(super) fn new(workers: Concurrency, classes: usize) -> Self {
         Self {
             workers,

@@ -16,7 +16,7 @@ use tamarisk_control::{
 use tamarisk_laws::Knobs;
 
 use super::job::{Job, Jobs, Phase, deadline, waiting};
-use super::occupancy::Occupancy;
+use super::occupancy::StageOccupancy;
 use super::queue::QueueLines;
 use super::ruling::{Ruled, Ruler};
 use super::tally::{Counts, Course, Times};
@@ -28,7 +28,7 @@ const PARKED_MAX: u32 = 1_024;
 
 pub(in crate::sim) struct StageRun {
     pub(in crate::sim) ruling: Ruler,
-    pub(in crate::sim) inside: Occupancy,
+    pub(in crate::sim) inside: StageOccupancy,
     /// As the slow laws have set them last, or as the stage is built.
     pub(super) knobs: Knobs,
     pub(in crate::sim) courses: Courses,
@@ -92,7 +92,7 @@ impl StageRun {
         let Ruled { ruling, knobs, terminates } = ruled;
         let mut stage = Self {
             ruling,
-            inside: Occupancy::new(knobs.workers, classes),
+            inside: StageOccupancy::new(knobs.workers, classes),
             knobs,
             courses: Courses {
                 workers: Course::new(f64::from(knobs.workers.get())),
@@ -188,7 +188,7 @@ impl StageRun {
     /// The next event out of the queue, if a place is free: to run, or to be dropped.
     #[inline]
     pub(super) fn next(&mut self, now: u64, jobs: &Jobs, plan: &StagePlan) -> Option<Next> {
-        let Occupancy { queued, running, workers, .. } = &self.inside;
+        let StageOccupancy { queued, running, workers, .. } = &self.inside;
         if queued.now == 0 || running.now >= workers.get() {
             return None;
         }
