@@ -9,7 +9,9 @@
 pub mod access_log;
 pub mod date;
 pub mod panics;
+mod process;
 pub mod profile;
+mod promise;
 mod request_id;
 pub mod status;
 

@@ -13,7 +13,8 @@ use tamarisk_control::{
 };
 use thread_local::ThreadLocal;
 
-use crate::builder::{BuildError, StageBuilder};
+use crate::build_error::BuildError;
+use crate::builder::StageBuilder;
 use crate::clock::Clock;
 use crate::observe::{Accounts, EventNanos, Observer, Phase, StageObservation};
 use crate::panics::contained;

@@ -37,15 +37,18 @@
 
 // A stage in each of its forms, and a graph of them.
 mod any_stage;
+mod build_error;
 mod builder;
 mod drain;
 mod gate;
 mod graph;
 mod inline;
+mod pool;
 mod stage;
 
 // What users' code meets: the ways in, calls, handlers.
 mod call;
+mod entry;
 mod handler;
 mod sink;
 
@@ -53,6 +56,7 @@ mod sink;
 mod core;
 mod queue;
 mod termination;
+mod worker;
 mod workers;
 
 // What a stage shows, and what a service signals.
@@ -68,9 +72,11 @@ mod system;
 mod timer;
 
 pub use any_stage::AnyStage;
-pub use builder::{BuildError, StageBuilder, StageClasses};
+pub use build_error::BuildError;
+pub use builder::{StageBuilder, StageClasses};
 pub use call::{BoxError, CallError, Failure, Reply, Request};
 pub use clock::Clock;
+pub use entry::Entry;
 pub use gate::{EnterError, Gate, GatePermit, RunError};
 pub use graph::{EdgeObservation, GlobalObservation, Graph, GraphError, GraphObservation, Node};
 pub use handler::{
@@ -83,10 +89,8 @@ pub use observe::{
 };
 pub use queue::Discipline;
 pub use signal::{Level, Pressure, Signal, Signals};
-pub use sink::{
-    AdmissionContext, Entry, Envelope, Permit, Predicate, Reserve, SendError, Sink, TrySink,
-};
+pub use sink::{AdmissionContext, Envelope, Permit, Predicate, Reserve, SendError, Sink, TrySink};
 pub use stage::{ReplaceError, Stage};
 pub use termination::{EventId, Terminated};
 pub use timer::{NoTimer, Timer, TimerError, Timers};
-pub use workers::Running;
+pub use worker::Running;

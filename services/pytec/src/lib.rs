@@ -38,6 +38,7 @@
 
 mod compile;
 mod content_type;
+mod options;
 mod page;
 mod process;
 mod request;
@@ -46,6 +47,7 @@ mod site;
 mod site_path;
 
 pub use compile::PageError;
+pub use options::{ClassOf, SiteOptions, SiteSource};
 pub use page::Page;
 pub use request::{PageAnswer, PageRequest};
-pub use site::{ClassOf, Site, SiteError, SiteOptions, SiteSource};
+pub use site::{Site, SiteError};

@@ -13,10 +13,10 @@ use tamarisk::{
 use tokio::time::{Instant, timeout};
 
 use crate::compile::{Compiled, PageError, compile};
+use crate::options::PageOptions;
 use crate::process::{Backoff, Pool, RunError, StartError, Work};
 use crate::request::{PageAnswer, PageRequest};
 use crate::root::Root;
-use crate::site::PageOptions;
 use crate::site_path::SitePath;
 
 /// How many times as many events of a page may run at once before answers tell whether they take longer

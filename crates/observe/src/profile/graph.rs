@@ -6,7 +6,7 @@ use tamarisk_control::Percentile;
 use tamarisk_plot::{Arrow, Border, Colour, Diagram, DiagramBox, format};
 use tamarisk_stage::{Phase, SenderObservation, StageObservation};
 
-use crate::status::promise::Promise;
+use crate::promise::Promise;
 
 /// The name of senders that are no stages.
 const OUTSIDE: &str = "outside";

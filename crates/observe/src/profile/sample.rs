@@ -7,8 +7,8 @@ use serde::Serialize;
 use tamarisk_stage::{Accounts, Percentiles, SenderObservation, StageObservation};
 
 use crate::date::Rfc3339;
-use crate::status::process::Process;
-use crate::status::promise::Promise;
+use crate::process::Process;
+use crate::promise::Promise;
 
 /// What had happened by the last line, by the names of stages.
 #[derive(Default)]

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tamarisk_stage::{Accounts, StageObservation};
 
-use super::promise::Promise;
+use crate::promise::Promise;
 
 /// How often a sample is taken.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);

@@ -22,9 +22,7 @@ mod history;
 mod host;
 mod json;
 mod port;
-pub(crate) mod process;
 mod prometheus;
-pub(crate) mod promise;
 mod rejections;
 mod response;
 #[cfg(feature = "server")]

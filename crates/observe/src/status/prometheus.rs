@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tamarisk_stage::{ClassObservation, StageObservation, TimeHistogram};
 
 use super::Board;
-use super::process::Process;
+use crate::process::Process;
 
 pub(super) fn render(board: &Board) -> String {
     let stages = board.observe();

@@ -7,7 +7,7 @@ use tamarisk_control::Percentile;
 use tamarisk_stage::{Phase, StageObservation};
 
 use super::history::Recent;
-use super::promise::Promise;
+use crate::promise::Promise;
 
 /// From this share of rejected or failed requests on, it is said first.
 const NOTICED_MIN: f64 = 0.01;

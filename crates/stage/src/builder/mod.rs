@@ -1,8 +1,6 @@
 //! The builder of stages.
 
 mod classes;
-mod error;
-mod workers;
 
 use std::error::Error;
 use std::ops::RangeInclusive;
@@ -16,16 +14,15 @@ use tamarisk_laws::{
     Coordination, Degradation, InvalidKnob, Laws, ResourceBounds, SlowLaws, StageLaws,
 };
 
+use crate::build_error::BuildError;
 use crate::call::ExpectedErrors;
 use crate::clock::Clock;
 use crate::core::{CoreConfig, bounds};
 use crate::panics::contained;
+use crate::pool::{Limiter, PoolDescription, WorkerKind};
 use crate::queue::{Discipline, Queue};
 
 pub use classes::StageClasses;
-pub use error::BuildError;
-pub(crate) use error::GATE_LAW;
-pub(crate) use workers::{Limiter, PoolConfig, PoolDescription, WorkerKind};
 
 /// The target of a stage that has none set: a second at the 90th percentile,
 /// the target of the papers' first experiments [Welsh03 §4.2].

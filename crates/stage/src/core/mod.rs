@@ -35,12 +35,13 @@ use tamarisk_laws::{InvalidKnob, Knobs, Laws, Open, ResourceBounds, Ruling, Slow
 use tokio::sync::Notify;
 
 use crate::any_stage::Receivers;
-use crate::builder::{BuildError, Limiter, PoolConfig};
+use crate::build_error::BuildError;
 use crate::call::{BoxError, ExpectedErrors};
 use crate::clock::Clock;
+use crate::entry::Entry;
 use crate::observe::{Ledger, Observer, Outcome, Phase, Senders};
+use crate::pool::{Limiter, PoolConfig};
 use crate::queue::{EventMetadata, Queue, Queued, Run};
-use crate::sink::Entry;
 
 pub(crate) use governor::{Governed, TICK, spawn_governor};
 use in_service::InService;

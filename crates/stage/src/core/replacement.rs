@@ -7,7 +7,7 @@ use tamarisk_control::{Classes, Concurrency, MeasuredFrom};
 use tamarisk_laws::{Laws, PredictGateTrim, Ruling};
 
 use super::{Core, Item, Resources};
-use crate::builder::BuildError;
+use crate::build_error::BuildError;
 use crate::call::ExpectedErrors;
 use crate::observe::Phase;
 

@@ -19,13 +19,15 @@ use tamarisk_control::{
 use tamarisk_laws::Laws;
 
 use crate::any_stage::{AnyStage, Draining, Erased, Receivers};
-use crate::builder::{BuildError, StageBuilder, WorkerKind};
+use crate::build_error::BuildError;
+use crate::builder::StageBuilder;
 use crate::clock::Clock;
 use crate::core::{Begun, Core, Governed, ServiceSlot, spawn_governor};
 use crate::drain;
+use crate::entry::Entry;
 use crate::observe::{DrainReport, Outcome, StageObservation};
+use crate::pool::WorkerKind;
 use crate::queue::EventMetadata;
-use crate::sink::Entry;
 use caller::{QueuedCaller, Waiter};
 pub use permit::GatePermit;
 

@@ -1,6 +1,6 @@
 //! Why a graph cannot be built, started or changed.
 
-use crate::builder::BuildError;
+use crate::build_error::BuildError;
 use crate::stage::ReplaceError;
 
 /// Why a graph cannot be built, started or changed.

@@ -14,8 +14,8 @@ use tamarisk_control::{ClassId, Concurrency, Ratio, Reading, Target, Timestamp};
 use super::node::{Counts, ErasedNode, NodeId};
 use super::topology::{Edge, Topology};
 use crate::core::Governed;
-use crate::observe::{ClassObservation, LawReading, Percentiles, StageObservation};
-use crate::sink::{EdgeCounters, SharedGlobalLaw};
+use crate::observe::{ClassObservation, EdgeCounters, LawReading, Percentiles, StageObservation};
+use crate::sink::SharedGlobalLaw;
 
 /// What a global law has found.
 #[derive(Clone, Debug)]

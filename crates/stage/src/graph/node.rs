@@ -12,11 +12,11 @@ use tamarisk_control::{ClassId, PerSecond, Target, Timestamp};
 
 use super::GraphError;
 use crate::any_stage::AnyStage;
-use crate::builder::BuildError;
+use crate::build_error::BuildError;
 use crate::drain;
 use crate::handler::{BlockingHandler, Handler};
-use crate::observe::{DrainReport, StageObservation};
-use crate::sink::{EdgeCounters, Endpoint, SharedGlobalLaw, Sink, TrySink};
+use crate::observe::{DrainReport, EdgeCounters, StageObservation};
+use crate::sink::{Endpoint, SharedGlobalLaw, Sink, TrySink};
 use crate::stage::{Stage, UnstartedStage};
 
 /// A stage of a graph, with the type of its events; clones name the same one.

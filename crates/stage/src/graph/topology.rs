@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::GraphError;
 use super::node::{ErasedNode, NodeId};
-use crate::sink::EdgeCounters;
+use crate::observe::EdgeCounters;
 
 /// Stages by their position, and edges between positions. Positions change when a stage is removed;
 /// identities ([`NodeId`]) never do.

@@ -11,7 +11,7 @@ use crate::core::{Begun, Core, DiscardReason, Ended, Payload};
 use crate::observe::Outcome;
 use crate::queue::{EventMetadata, PartitionLease, Queued};
 use crate::sink::Envelope;
-use crate::workers::Worker;
+use crate::worker::Worker;
 
 /// Some events of a stage's queue, to be taken one by one with [`next`](Self::next)
 /// or all at once with [`drain`](Self::drain).

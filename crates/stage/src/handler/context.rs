@@ -6,11 +6,12 @@ use std::time::Duration;
 use tamarisk_control::{ClassId, Ratio, Timestamp};
 
 use crate::call::{CallError, Reply, Request, note_terminated};
+use crate::entry::Entry;
 use crate::observe::StageObservation;
 use crate::queue::EventMetadata;
-use crate::sink::{Entry, Envelope, SendError, Sink};
+use crate::sink::{Envelope, SendError, Sink};
 use crate::termination::{EventId, Terminated};
-use crate::workers::Worker;
+use crate::worker::Worker;
 
 /// The event that is being run, seen from its handler.
 #[derive(Clone)]

@@ -8,8 +8,8 @@ use super::Context;
 use crate::builder::StageBuilder;
 use crate::clock::Clock;
 use crate::core::{Core, Payload};
-use crate::sink::Entry;
-use crate::workers::Worker;
+use crate::entry::Entry;
+use crate::worker::Worker;
 
 /// Makes a [`Context`] for a test; see [`Context::for_tests`].
 #[derive(Clone, Debug)]

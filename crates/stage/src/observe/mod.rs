@@ -1,6 +1,7 @@
 //! What a stage shows: its accounts, times and laws at one instant.
 
 mod drain_report;
+mod edge;
 mod histogram;
 mod ledger;
 mod observation;
@@ -10,6 +11,7 @@ mod senders;
 mod windows;
 
 pub use drain_report::DrainReport;
+pub(crate) use edge::EdgeCounters;
 pub use histogram::TimeHistogram;
 pub use ledger::{Accounts, Outcome};
 pub(crate) use ledger::{Ledger, WithoutPlace};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use tamarisk_control::{PerSecond, Timestamp};
 
-use crate::sink::EdgeCounters;
+use super::edge::EdgeCounters;
 
 /// How many senders are told apart. A service has tens of stages, and few of them send to one.
 const SENDERS_MAX: usize = 64;

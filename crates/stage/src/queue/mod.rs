@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use tamarisk_control::{Class, ClassId, Classes, Order, Timestamp};
 
-use crate::sink::{Deadline, Entry};
+use crate::entry::{Deadline, Entry};
 
 use earliest_due::EarliestDue;
 use fair::Fair;

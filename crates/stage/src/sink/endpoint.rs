@@ -13,7 +13,7 @@ use crate::core::{Core, Payload};
 use crate::drain;
 use crate::observe::StageObservation;
 use crate::queue::EventMetadata;
-use crate::workers::WorkerRegistry;
+use crate::worker::WorkerRegistry;
 
 /// A stage's core and workers, and the predicate that its holders may set.
 pub(crate) struct Endpoint<E: Send + 'static> {

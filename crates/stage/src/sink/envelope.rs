@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::entry::Entry;
 use crate::any_stage::Origin;
 use crate::call::{Caller, Reply};
+use crate::entry::Entry;
 
 /// An event together with its [`Entry`].
 #[derive(Clone, Debug)]

@@ -3,9 +3,7 @@
 //! Their methods are named as those of channels. An event that is not admitted comes back with
 //! the reason.
 
-mod edge;
 mod endpoint;
-mod entry;
 mod envelope;
 mod global_law;
 mod permit;
@@ -20,14 +18,12 @@ use tamarisk_control::{Reason, Rejection, Timestamp};
 use crate::any_stage::Origin;
 use crate::call::{CallError, Cause, Reply, Request, with_cause};
 use crate::core::Payload;
-use crate::observe::Phase;
+use crate::entry::Entry;
+use crate::observe::{EdgeCounters, Phase};
 use crate::queue::{EventMetadata, Queued};
 
-pub(crate) use edge::EdgeCounters;
 pub(crate) use endpoint::Endpoint;
 pub use endpoint::{AdmissionContext, Predicate};
-pub(crate) use entry::Deadline;
-pub use entry::Entry;
 pub use envelope::Envelope;
 pub(crate) use global_law::SharedGlobalLaw;
 pub use permit::{Permit, Reserve};

@@ -2,8 +2,9 @@
 
 use tamarisk_control::{Reason, Rejection};
 
-use super::{Entry, SendError, Sink, TrySink};
+use super::{SendError, Sink, TrySink};
 use crate::core::Payload;
+use crate::entry::Entry;
 use crate::queue::EventMetadata;
 
 /// A place in a queue, reserved for one event: the *prepare* of a transaction.

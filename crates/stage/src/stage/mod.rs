@@ -9,14 +9,18 @@ use parking_lot::Mutex;
 use tamarisk_control::{AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Target};
 
 use crate::any_stage::{AnyStage, Erased};
-use crate::builder::{BuildError, PoolConfig, StageBuilder};
+use crate::build_error::BuildError;
+use crate::builder::StageBuilder;
 use crate::call::{CallError, Request};
 use crate::core::{Core, Governed, Payload, spawn_governor};
+use crate::entry::Entry;
 use crate::handler::{BlockingHandler, Handler};
 use crate::observe::{DrainReport, StageObservation};
-use crate::sink::{Endpoint, Entry, Sink, TrySink};
+use crate::pool::PoolConfig;
+use crate::sink::{Endpoint, Sink, TrySink};
 use crate::termination::EventId;
-use crate::workers::{Running, WorkerPool, WorkerRegistry, watch};
+use crate::worker::{Running, WorkerRegistry, watch};
+use crate::workers::WorkerPool;
 
 pub use crate::core::ReplaceError;
 use start::StageFrame;

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::Stage;
-use crate::builder::{BuildError, GATE_LAW, PoolDescription, StageBuilder, WorkerKind};
+use crate::build_error::{BuildError, GATE_LAW};
+use crate::builder::StageBuilder;
 use crate::call::{BoxError, Request};
 use crate::core::Core;
 use crate::handler::{AnswerFn, BlockingHandler, Context, EventFn, Handler};
 use crate::panics::{contained, shown};
+use crate::pool::{PoolDescription, WorkerKind};
 use crate::sink::Endpoint;
 use crate::workers::WorkerPool;
 

@@ -1,31 +1,23 @@
 //! The workers of a stage: how many there are, and how each serves the queue.
 
 mod handler_slot;
-mod overdue;
-mod registry;
 mod size;
 mod task_worker;
 mod thread_worker;
-mod watch;
-mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crate::builder::BuildError;
+use crate::build_error::BuildError;
 use crate::call::{BoxError, CallError, destroy_returned};
 use crate::core::{Core, Payload};
 use crate::handler::{Batch, BlockingHandler, Handler};
 use crate::observe::Outcome;
 use crate::panics::Panic;
 use crate::termination::Terminated;
+use crate::worker::{StageView, Worker, WorkerRegistry};
 
-pub(crate) use registry::WorkerRegistry;
 use size::PoolSize;
-pub(crate) use watch::watch;
-pub use worker::Running;
-use worker::StageView;
-pub(crate) use worker::Worker;
 
 /// All workers that serve a stage with handlers from one factory.
 pub(crate) struct WorkerPool<E: Send + 'static> {

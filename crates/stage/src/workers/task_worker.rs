@@ -9,10 +9,11 @@ use tamarisk_control::Timestamp;
 use tokio::time::Sleep;
 
 use super::handler_slot::HandlerSlot;
-use super::{HandlerEnd, PoolWorker, Worker, record_end};
+use super::{HandlerEnd, PoolWorker, record_end};
 use crate::call::{BoxError, CallError, Cause, watch_replies, with_cause};
 use crate::handler::{Batch, Handler};
 use crate::panics::{Panic, contained};
+use crate::worker::Worker;
 
 pub(super) async fn serve<E, H, F>(mut this: PoolWorker<E>, factory: Arc<F>)
 where

@@ -2,7 +2,6 @@
 
 mod files;
 mod modules;
-mod options;
 mod removals;
 mod router;
 mod site_file;
@@ -21,14 +20,13 @@ use tamarisk::{AnyStage, BuildError, ClassId, Graph, GraphError};
 use tokio::time::MissedTickBehavior;
 
 use crate::compile::PageError;
+use crate::options::{SiteOptions, SiteSource};
 use crate::page::Page;
 use crate::process::{Pool, WorkerOptions};
 use crate::root::{Listing, Root};
 use crate::site_path::SitePath;
 use files::FilesStage;
 use modules::ModuleFiles;
-pub(crate) use options::PageOptions;
-pub use options::{ClassOf, SiteOptions, SiteSource};
 use removals::Removals;
 use site_file::SiteFile;
 

@@ -16,8 +16,8 @@ use tamarisk::{CallError, Entry};
 use tamarisk_http_gate::client_network;
 
 use super::files::{self, FileAnswer, FileRequest};
-use super::options::client;
 use super::{Site, SiteError};
+use crate::options::client;
 use crate::page::Page;
 use crate::request::PageRequest;
 

@@ -8,8 +8,7 @@ use serde::{Deserialize, Deserializer, de};
 use tamarisk::Ratio;
 use tamarisk::control::parse_duration;
 
-use super::SiteOptions;
-use super::options::PageOptions;
+use crate::options::{PageOptions, SiteOptions};
 
 /// The largest file; it has some lines for each page.
 const BYTES_MAX: u64 = 1 << 20;

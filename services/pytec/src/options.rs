@@ -154,7 +154,7 @@ impl PageOptions {
 }
 
 /// The address of the client whose connection this is, if the server says it.
-pub(super) fn client(head: &Parts) -> Option<IpAddr> {
+pub(crate) fn client(head: &Parts) -> Option<IpAddr> {
     let connection = head.extensions.get::<axum::extract::ConnectInfo<std::net::SocketAddr>>();
     connection.map(|connection| connection.0.ip())
 }

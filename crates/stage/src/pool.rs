@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use tamarisk_control::{AdmissionLaw, Classes, Concurrency, WorkersLaw};
 use tamarisk_laws::{ElasticPool, PredictGateTrim, StageLaws, WorkLimit};
 
-use super::BuildError;
+use crate::build_error::BuildError;
 
 /// Tasks that a stage begins with, and keeps: idle ones cost a kilobyte each.
 const TASKS_LEAST: u32 = 16;
@@ -35,7 +35,7 @@ pub(crate) enum WorkerKind {
 
 impl WorkerKind {
     /// How many there may be, where that is not stated.
-    pub(super) fn range(self) -> RangeInclusive<u32> {
+    pub(crate) fn range(self) -> RangeInclusive<u32> {
         match self {
             Self::Tasks => TASKS_LEAST..=TASKS_MOST,
             Self::Threads => {
@@ -64,12 +64,12 @@ impl WorkerKind {
 /// The workers of a stage, as described before it is known where they run.
 pub(crate) struct PoolDescription {
     /// How many there may be; none if where they run decides that.
-    pub(super) workers: Option<RangeInclusive<u32>>,
+    pub(crate) workers: Option<RangeInclusive<u32>>,
     /// Events that each takes at once, if that is stated.
-    pub(super) batch: Option<u32>,
+    pub(crate) batch: Option<u32>,
     /// The slow laws of the stage.
-    pub(super) slow: StageLaws,
-    pub(super) classes: Classes,
+    pub(crate) slow: StageLaws,
+    pub(crate) classes: Classes,
 }
 
 /// The workers of a stage, and its slow laws.

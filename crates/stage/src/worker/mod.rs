@@ -1,12 +1,15 @@
 //! What others know of a worker: the event that it runs, and its stage.
 
+mod overdue;
+mod registry;
+mod watch;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tamarisk_control::{ClassId, Ratio, Timestamp};
 
-use super::overdue::{Attended, Schedule};
 use crate::any_stage::{Origin, Receivers};
 use crate::call::{BoxError, Caller, RunsCalls, share};
 use crate::clock::Clock;
@@ -14,6 +17,10 @@ use crate::core::{Core, Payload};
 use crate::observe::StageObservation;
 use crate::queue::EventMetadata;
 use crate::termination::{EventId, WorkerSlot};
+
+use overdue::{Attended, Schedule};
+pub(crate) use registry::WorkerRegistry;
+pub(crate) use watch::watch;
 
 /// A worker, as contexts, terminations and observations of running events see it.
 pub(crate) struct Worker {
@@ -33,7 +40,7 @@ pub(crate) struct Worker {
     teaches_nothing: AtomicU64,
     /// Of a worker that blocks: when the watch looks at it, and who waits for its event.
     schedule: Option<Arc<Schedule>>,
-    pub(super) attended: Attended,
+    attended: Attended,
 }
 
 /// What contexts need of their stage, whatever it carries.

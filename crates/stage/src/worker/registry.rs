@@ -16,19 +16,19 @@ use crate::termination::EventId;
 pub(crate) struct WorkerRegistry {
     workers: Mutex<BTreeMap<u64, Arc<Worker>>>,
     /// Of the watch over blocking ones.
-    pub(super) schedule: Arc<Schedule>,
+    pub(crate) schedule: Arc<Schedule>,
 }
 
 impl WorkerRegistry {
-    pub(super) fn register(&self, worker: Arc<Worker>) {
+    pub(crate) fn register(&self, worker: Arc<Worker>) {
         self.workers.lock().insert(worker.id, worker);
     }
 
-    pub(super) fn remove(&self, worker: &Worker) {
+    pub(crate) fn remove(&self, worker: &Worker) {
         self.workers.lock().remove(&worker.id);
     }
 
-    pub(super) fn workers(&self) -> Vec<Arc<Worker>> {
+    pub(crate) fn workers(&self) -> Vec<Arc<Worker>> {
         self.workers.lock().values().cloned().collect()
     }
 
