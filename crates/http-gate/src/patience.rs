@@ -8,13 +8,24 @@ use tokio::time::Instant;
 
 use crate::deadline::Deadline;
 
+/// The longest time from a head's first byte to its last, unless stated otherwise.
+pub const HEAD_TIME: Duration = Duration::from_secs(10);
+
 /// How long a client may let us wait.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatienceLimits {
     /// In sum.
     pub stall_time: Duration,
     /// The bytes that win back a second of it.
     pub rate_min: NonZeroU32,
+}
+
+impl Default for PatienceLimits {
+    fn default() -> Self {
+        // Apache's rate, of mod_reqtimeout: slower than any modem.
+        let rate_min = NonZeroU32::new(500).expect("it is not zero");
+        Self { stall_time: Duration::from_secs(60), rate_min }
+    }
 }
 
 /// Time spent waiting for a client, which is won back by bytes at the least rate that we put up

@@ -139,7 +139,7 @@ impl Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientBodyError>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            ready!(self.patience.poll_over(self.limits.patience(), cx));
+            ready!(self.patience.poll_over(self.limits.patience, cx));
             return Poll::Ready(Some(Err(ClientBodyError::Slow(Violation::BodyTooSlow))));
         };
         let mut frame = frame.transpose()?;
@@ -148,7 +148,7 @@ impl Upload {
         }
         let length = frame.as_ref().map_or(0, length);
         self.bytes = self.bytes.saturating_add(length as u64);
-        self.patience.moved(length, self.limits.patience());
+        self.patience.moved(length, self.limits.patience);
         Poll::Ready(frame.map(Ok))
     }
 }

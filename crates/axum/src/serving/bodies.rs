@@ -8,10 +8,9 @@ use std::task::{Context, Poll, ready};
 use axum::body::{Body as AxumBody, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use tamarisk_http_gate::Patience;
+use tamarisk_http_gate::{Patience, WriteProgress};
 
 use crate::serving::state::{ConnectionState, RequestUnderWay};
-use crate::serving::streams::WriteProgress;
 
 /// The most of an answer over HTTP/2 that hyper has while its client gives it no window.
 const PIECE_MAX: usize = 16 * 1024;

@@ -1,9 +1,8 @@
 //! Limits on connections, and timeouts for slow clients.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
-use tamarisk_http_gate::PatienceLimits;
+use tamarisk_http_gate::{HEAD_TIME, PatienceLimits};
 
 /// Limits on connections, and timeouts for slow clients: the defaults of `tamarisk-server`.
 #[derive(Clone, Debug)]
@@ -23,14 +22,10 @@ impl Default for Limits {
         Self {
             // A handler may need a descriptor of its own for each connection.
             connections_max: open_files_max().saturating_sub(64) / 2,
-            head_time: Duration::from_secs(10),
+            head_time: HEAD_TIME,
             // nginx's default; browsers close theirs earlier.
             idle_time: Duration::from_secs(75),
-            patience: PatienceLimits {
-                stall_time: Duration::from_secs(60),
-                // Apache's, of mod_reqtimeout: slower than any modem.
-                rate_min: NonZeroU32::new(500).expect("it is not zero"),
-            },
+            patience: PatienceLimits::default(),
         }
     }
 }

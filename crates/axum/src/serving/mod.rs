@@ -11,7 +11,6 @@ mod client_stream;
 mod connection;
 mod idle;
 mod limits;
-mod overflow;
 mod state;
 mod streams;
 #[cfg(test)]
@@ -23,27 +22,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use socket2::{SockRef, TcpKeepalive};
-use tamarisk_http_gate::{ConnectionTable, TrustedProxies};
+use tamarisk_http_gate::{ConnectionTable, NO_PLACE, TrustedProxies, TurnedAway, set_options};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::serving::client_stream::ClientStream;
 use crate::serving::idle::IdleConnections;
-use crate::serving::overflow::Overflow;
 use crate::serving::state::ConnectionState;
 
 pub(crate) use crate::serving::limits::Limits;
-
-/// Bytes of an answer that the kernel holds beyond those under way. It would hold megabytes, and
-/// we could not tell a slow client from one that reads nothing.
-const UNSENT_MAX: u32 = 512 * 1024;
-
-/// How long a connection is silent before the kernel asks whether the client is still there, how
-/// often it asks again, and how many times: one that waits for events may never be written to.
-const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-const KEEPALIVE_PROBES: u32 = 4;
 
 /// The pause after an error of `accept` that is not the client's (no descriptors, say): it would
 /// come again at once.
@@ -68,7 +55,7 @@ pub(crate) async fn serve(
     let (table, max) = (ConnectionTable::default(), limits.connections_max);
     let (limits, idle) = (Arc::new(limits), Arc::new(IdleConnections::default()));
     let new = || ConnectionState::new(Arc::clone(&limits), Arc::clone(&idle));
-    let overflow = Overflow::new();
+    let turned_away = TurnedAway::new(NO_PLACE);
     // Each connection has a receiver: it sees that the sender is gone, and the sender that all
     // receivers are.
     let (stopping, stopped) = watch::channel(());
@@ -99,7 +86,8 @@ pub(crate) async fn serve(
             (idle.close_oldest() || table.give_way(client)).then_some(permit)
         });
         let Some(permit) = permit else {
-            overflow.turn_away(socket);
+            // A socket that cannot leave the runtime is closed.
+            let _ = socket.into_std().map(|socket| turned_away.turn_away(socket));
             continue;
         };
         let connection = Arc::clone(permit.connection());
@@ -113,17 +101,6 @@ pub(crate) async fn serve(
     }
     drop((listener, stopping, stopped, connections));
     open.closed().await;
-}
-
-/// Sets what the connections that `listener` accepts inherit from it; where that cannot be, the
-/// system's defaults stay.
-fn set_options(listener: &TcpListener) {
-    let listener = SockRef::from(listener);
-    let _ = listener.set_tcp_nodelay(true);
-    let _ = listener.set_tcp_notsent_lowat(UNSENT_MAX);
-    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_TIME);
-    let keepalive = keepalive.with_interval(KEEPALIVE_INTERVAL).with_retries(KEEPALIVE_PROBES);
-    let _ = listener.set_tcp_keepalive(&keepalive);
 }
 
 fn is_of_the_client(error: &io::Error) -> bool {

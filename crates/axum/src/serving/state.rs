@@ -153,6 +153,11 @@ impl ConnectionState {
         self.state.lock().body_waits_since = since;
     }
 
+    /// How many requests are under way.
+    pub(super) fn open(&self) -> usize {
+        self.state.lock().requests
+    }
+
     /// Whether the client is waited for to take what was written.
     pub(super) fn is_send_blocked(&self) -> bool {
         self.state.lock().writing.is_waiting()

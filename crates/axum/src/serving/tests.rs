@@ -413,15 +413,3 @@ mod http2 {
         drop(untaken);
     }
 }
-
-#[tokio::test]
-async fn a_connection_inherits_that_clients_who_vanished_are_looked_for() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    super::set_options(&listener);
-    let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let (accepted, _) = listener.accept().await.unwrap();
-    let accepted = super::SockRef::from(&accepted);
-    assert!(accepted.keepalive().unwrap());
-    assert_eq!(accepted.tcp_keepalive_time().unwrap(), super::KEEPALIVE_TIME);
-    assert_eq!(accepted.tcp_keepalive_retries().unwrap(), super::KEEPALIVE_PROBES);
-}

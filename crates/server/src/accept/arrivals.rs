@@ -1,32 +1,20 @@
 //! The accept queue of a listening socket.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::net::{SocketFlags, acceptfrom_with};
-use socket2::{SockRef, TcpKeepalive};
+use tamarisk_http_gate::set_options;
 use tokio::io::Interest;
 
 use crate::accept::defer;
 use crate::accept::listen::BACKLOG;
 
-/// Bytes of an answer that the kernel holds beyond those under way: it takes more once half of
-/// them have gone. It would hold megabytes, and we could not tell a slow client from one that
-/// reads nothing; with much less, long answers are sent in more pieces than pays.
-const UNSENT_MAX: u32 = 512 * 1024;
-
 /// How long the kernel keeps a client to itself that has connected and not spoken yet. It is the
 /// shortest time that it knows.
 const MUTE_TIME: Duration = Duration::from_secs(1);
-
-/// TCP keepalive: how long a connection is silent before the kernel asks whether its client is still
-/// there, the time between these probes, and their number. A client that has vanished without a word
-/// is noticed after two minutes.
-const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-const KEEPALIVE_PROBES: u32 = 4;
 
 /// The clients of a listener. Tokio's own listener would have it watch each at once, and wake us for
 /// a request that most have sent already and that we have answered. So this is the listener as
@@ -36,7 +24,8 @@ pub(crate) struct Arrivals(tokio::net::TcpStream);
 impl Arrivals {
     pub(crate) fn of(listener: tokio::net::TcpListener) -> io::Result<Self> {
         let listener = listener.into_std()?;
-        prepare(&listener);
+        let _ = defer::set(&listener, MUTE_TIME);
+        set_options(&listener);
         let listener = TcpStream::from(OwnedFd::from(listener));
         Ok(Self(tokio::net::TcpStream::from_std(listener)?))
     }
@@ -58,18 +47,6 @@ impl Arrivals {
     }
 }
 
-/// Sets what the connections that `listener` accepts inherit from it; where that cannot be, they
-/// are as the system likes.
-fn prepare(listener: &TcpListener) {
-    let _ = defer::set(listener, MUTE_TIME);
-    let listener = SockRef::from(listener);
-    let _ = listener.set_tcp_nodelay(true);
-    let _ = listener.set_tcp_notsent_lowat(UNSENT_MAX);
-    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_TIME);
-    let keepalive = keepalive.with_interval(KEEPALIVE_INTERVAL).with_retries(KEEPALIVE_PROBES);
-    let _ = listener.set_tcp_keepalive(&keepalive);
-}
-
 fn accept(listener: impl AsFd) -> io::Result<(TcpStream, SocketAddr)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (socket, peer) = acceptfrom_with(listener, flags)?;
@@ -79,6 +56,8 @@ fn accept(listener: impl AsFd) -> io::Result<(TcpStream, SocketAddr)> {
 
 #[cfg(test)]
 mod tests {
+    use socket2::SockRef;
+
     use super::*;
 
     #[tokio::test]
@@ -91,10 +70,6 @@ mod tests {
         assert_eq!(peer, client.local_addr().unwrap());
         let accepted = SockRef::from(&accepted);
         assert!(accepted.tcp_nodelay().unwrap() && accepted.nonblocking().unwrap());
-        assert_eq!(accepted.tcp_notsent_lowat().unwrap(), UNSENT_MAX);
         assert!(accepted.keepalive().unwrap());
-        assert_eq!(accepted.tcp_keepalive_time().unwrap(), KEEPALIVE_TIME);
-        assert_eq!(accepted.tcp_keepalive_interval().unwrap(), KEEPALIVE_INTERVAL);
-        assert_eq!(accepted.tcp_keepalive_retries().unwrap(), KEEPALIVE_PROBES);
     }
 }

@@ -3,15 +3,15 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use tamarisk_http_gate::PatienceLimits;
+use tamarisk_http_gate::{HEAD_TIME, PatienceLimits};
 
 /// What a client may send, and how long it may take over it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub(crate) bytes: tamarisk_h1::Limits,
     pub(crate) head_time: Duration,
-    pub(crate) stall_time: Duration,
-    pub(crate) rate_min: NonZeroU32,
+    /// How long a client may let us wait.
+    pub(crate) patience: PatienceLimits,
 }
 
 impl Default for Limits {
@@ -20,10 +20,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             bytes: tamarisk_h1::Limits::REQUEST,
-            head_time: Duration::from_secs(10),
-            stall_time: Duration::from_secs(60),
-            // Apache's, of mod_reqtimeout: slower than any modem.
-            rate_min: NonZeroU32::new(500).expect("it is not zero"),
+            head_time: HEAD_TIME,
+            patience: PatienceLimits::default(),
         }
     }
 }
@@ -70,20 +68,15 @@ impl Limits {
     /// the [least rate](Self::rate_min).
     #[must_use]
     pub fn stall_time(mut self, time: Duration) -> Self {
-        self.stall_time = time;
+        self.patience.stall_time = time;
         self
-    }
-
-    /// How long a client may let us wait.
-    pub(crate) fn patience(&self) -> PatienceLimits {
-        PatienceLimits { stall_time: self.stall_time, rate_min: self.rate_min }
     }
 
     /// The least bytes a second, over a [`stall_time`](Self::stall_time) or more in which we do
     /// nothing but wait for the client.
     #[must_use]
     pub fn rate_min(mut self, bytes_per_second: NonZeroU32) -> Self {
-        self.rate_min = bytes_per_second;
+        self.patience.rate_min = bytes_per_second;
         self
     }
 }

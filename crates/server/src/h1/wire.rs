@@ -135,7 +135,7 @@ impl<T: AsyncRead + Outlet> Wire<T> {
                             self.body_patience.renew();
                         }
                         event => {
-                            self.body_patience.moved(event.len(), self.stream.limits().patience())
+                            self.body_patience.moved(event.len(), self.stream.limits().patience)
                         }
                     }
                     return Poll::Ready(Ok(event));
@@ -293,7 +293,7 @@ impl<T: AsyncRead + Outlet> Wire<T> {
     fn poll_slow(&mut self, cx: &mut Context<'_>) -> Poll<Violation> {
         let limits = self.stream.limits();
         if self.reader.is_within_body() {
-            let over = self.body_patience.poll_over(limits.patience(), cx);
+            let over = self.body_patience.poll_over(limits.patience, cx);
             self.stream.waits(self.body_patience.since());
             over.map(|()| Violation::BodyTooSlow)
         } else if self.held.is_empty() {

@@ -4,11 +4,9 @@
 mod frame_budget;
 mod frame_head;
 pub(crate) mod header_blocks;
-mod running_stream;
 pub(crate) mod send_memory;
 mod sent_frames;
 pub(crate) mod stream;
-mod write_progress;
 
 use std::future::poll_fn;
 use std::mem;
@@ -23,10 +21,13 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use http::{HeaderValue, Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use hyper::rt::Executor;
 use hyper::service::Service;
 use parking_lot::Mutex;
 use pin_project_lite::pin_project;
-use tamarisk_http_gate::{Deadline, Rejection};
+use tamarisk_http_gate::{
+    Deadline, PatienceLimits, Rejection, SlowStreams, WatchedStream, WriteProgress,
+};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
@@ -36,7 +37,6 @@ use crate::h2::send_memory::{
     ConnectionMemory, Reserved, STREAM_BYTES, ServerMemory, StreamMemory,
 };
 use crate::h2::stream::Unsent;
-use crate::h2::write_progress::WriteProgress;
 use crate::idle::queue::IdleQueue;
 use crate::prepared::FastPath;
 use crate::rejected::{Counts, rejection_text};
@@ -130,7 +130,7 @@ impl Streams {
         loop {
             sleep(limit).await;
             self.idle(limit).await;
-            if self.are_taken() || self.unmoved() >= self.limits().stall_time {
+            if self.are_taken() || self.unmoved() >= self.limits().patience.stall_time {
                 return;
             }
         }
@@ -162,6 +162,29 @@ impl Streams {
     /// For how long there has been neither one more of them nor one less.
     fn unmoved(&self) -> Duration {
         self.0.moved.lock().elapsed()
+    }
+}
+
+impl<F> Executor<F> for Streams
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        tokio::spawn(WatchedStream::new(stream, self.clone()));
+    }
+}
+
+impl SlowStreams for Streams {
+    fn patience(&self) -> PatienceLimits {
+        self.limits().patience
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.are_unsent()
+    }
+
+    fn open(&self) -> usize {
+        Self::open(self)
     }
 }
 

@@ -255,11 +255,11 @@ impl<T> Paced<T> {
                 if self.patience.since().is_some() || (self.is_followed && bytes > 0) {
                     self.moved();
                 }
-                self.patience.moved(bytes, self.limits.patience());
+                self.patience.moved(bytes, self.limits.patience);
                 Poll::Ready(written)
             }
             Poll::Pending => {
-                let over = self.patience.poll_over(self.limits.patience(), cx);
+                let over = self.patience.poll_over(self.limits.patience, cx);
                 self.waits(self.patience.since());
                 over.map(|()| Err(io::ErrorKind::TimedOut.into()))
             }
