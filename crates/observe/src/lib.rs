@@ -1,6 +1,6 @@
 //! What goes on, for people and programs: the [status port](status) with its page, its JSON and
-//! its metrics for Prometheus, the [access log](access_log), the [profiler](profile), and
-//! [panics].
+//! its metrics for Prometheus, the [access log](access_log), the [profiler](profile), [panics], and
+//! when a log tells of an [incident].
 //!
 //! What this crate does not do: it changes nothing that it shows, but for the targets of gates,
 //! for whoever has the token.
@@ -8,6 +8,7 @@
 #[cfg(feature = "server")]
 pub mod access_log;
 pub mod date;
+pub mod incident;
 pub mod panics;
 mod process;
 pub mod profile;

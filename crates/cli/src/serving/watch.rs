@@ -1,7 +1,6 @@
 //! Watches the stages and logs overloads, failures and lost upstreams.
 
 mod episode;
-mod losses;
 mod out_of_reach;
 mod overload;
 
@@ -9,13 +8,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tamarisk_control::Reason;
+use tamarisk_observe::incident::{CALM, Change, Incident};
 use tamarisk_proxy::Upstream;
 use tamarisk_server::Rejected;
 use tamarisk_stage::StageObservation;
 use tokio::time::Instant;
 
 pub(crate) use self::episode::EVERY;
-use self::losses::{Change, Losses};
 use self::out_of_reach::OutOfReach;
 use self::overload::{Failures, Named, Overload};
 use super::counted;
@@ -27,6 +26,27 @@ pub(crate) struct Watch {
     out_of_reach: OutOfReach,
     lines: Losses,
     connections: Losses,
+}
+
+/// What is lost: lines of the access log, connections.
+struct Losses {
+    /// How many there were at the last look.
+    total: u64,
+    incident: Incident,
+}
+
+impl Default for Losses {
+    fn default() -> Self {
+        Self { total: 0, incident: Incident::ending_after(CALM) }
+    }
+}
+
+impl Losses {
+    fn look(&mut self, now: Instant, total: u64) -> Option<Change> {
+        // Another log counts from zero.
+        let new = total.saturating_sub(std::mem::replace(&mut self.total, total));
+        self.incident.look(now, new)
+    }
 }
 
 #[derive(Default)]
@@ -67,13 +87,19 @@ impl Watch {
                 "Access log: {} lost; the disk is full or cannot follow.",
                 counted(count as usize, "line")
             ),
-            Some(Change::Ends { count, within }) => tracing::info!(
+            Some(Change::Holds { count, after }) => tracing::warn!(
+                count,
+                "Access log: lines are still lost; {} in {:.0} s.",
+                counted(count as usize, "line"),
+                after.as_secs_f64()
+            ),
+            Some(Change::Ends { count, lasted, .. }) => tracing::info!(
                 count,
                 "Access log: no more lines are lost; {} lost in {:.0} s.",
                 counted(count as usize, "line"),
-                within.as_secs_f64()
+                (lasted + EVERY).as_secs_f64()
             ),
-            None => {}
+            _ => {}
         }
         match self.connections.look(now, rejected.turned_away) {
             Some(Change::Begins { count }) => tracing::warn!(
@@ -81,12 +107,17 @@ impl Watch {
                 "Connections are turned away: {count} so far; the limit of connections or of open \
                  files is reached."
             ),
-            Some(Change::Ends { count, within }) => tracing::info!(
+            Some(Change::Holds { count, after }) => tracing::warn!(
+                count,
+                "Connections are still turned away; {count} in {:.0} s.",
+                after.as_secs_f64()
+            ),
+            Some(Change::Ends { count, lasted, .. }) => tracing::info!(
                 count,
                 "Connections are no longer turned away; {count} were in {:.0} s.",
-                within.as_secs_f64()
+                (lasted + EVERY).as_secs_f64()
             ),
-            None => {}
+            _ => {}
         }
     }
 }

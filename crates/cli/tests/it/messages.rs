@@ -161,6 +161,30 @@ fn an_upstream_that_is_lost_and_comes_back_is_told_once_with_the_reason() {
 }
 
 #[test]
+fn an_upstream_that_refuses_now_and_then_does_not_flood_the_log() {
+    let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap();
+    let protect = Protect::start(upstream, &[]);
+    for _ in 0..10 {
+        drop(listener);
+        assert!(protect.get("").starts_with("HTTP/1.1 502"));
+        listener = TcpListener::bind(upstream).unwrap();
+        let address = protect.address;
+        let asking = thread::spawn(move || get(address, ""));
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]);
+        stream.write_all(OK).unwrap();
+        assert!(asking.join().unwrap().ends_with("ok"));
+    }
+    let said = protect.end();
+    let told = |part| said.lines().filter(|line| line.contains(part)).count();
+    // Ten times each, if each refusal was told. The first pair and the next beginning are; then it
+    // would have to be calm for ten seconds.
+    assert!((1..=4).contains(&told("cannot be reached")), "{said}");
+    assert!((1..=4).contains(&told("can be reached again")), "{said}");
+}
+
+#[test]
 fn an_overload_is_told_in_one_line_when_it_begins_and_in_one_when_it_ends() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let upstream = listener.local_addr().unwrap();

@@ -5,20 +5,13 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
+use tamarisk_observe::incident::{CALM, Change, Incident};
 use tokio::time::Instant;
 
 use crate::blocking;
 use crate::request::spool;
-
-/// What goes on failing is told this often.
-const REMINDER_INTERVAL: Duration = Duration::from_secs(60);
-
-/// Failures have ended when there was none for so long: on a disk that is nearly full, short
-/// bodies find room and long ones do not.
-const CALM: Duration = Duration::from_secs(10);
 
 /// What has failed of late; all cores share it.
 #[derive(Debug, Default)]
@@ -27,40 +20,24 @@ pub(crate) struct DiskFailures {
     reading: Failures,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Failures {
     is_failing: AtomicBool,
-    current: Mutex<Option<Current>>,
+    incident: Mutex<Incident>,
 }
 
-#[derive(Debug)]
-struct Current {
-    began: Instant,
-    last: Instant,
-    told: Instant,
-    count: u64,
+impl Default for Failures {
+    fn default() -> Self {
+        // On a disk that is nearly full, short bodies find room and long ones do not.
+        let incident = Mutex::new(Incident::ending_after(CALM));
+        Self { is_failing: AtomicBool::new(false), incident }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Write,
     Read,
-}
-
-/// What is to be told.
-#[derive(Debug, PartialEq, Eq)]
-enum Change {
-    Begins,
-    /// So many failed so far, in this time.
-    GoesOn {
-        count: u64,
-        within: Duration,
-    },
-    /// So many failed, the first of them so long ago.
-    Ends {
-        count: u64,
-        after: Duration,
-    },
 }
 
 impl DiskFailures {
@@ -82,40 +59,18 @@ impl Failures {
             return;
         }
         let change = {
-            let (now, mut current) = (Instant::now(), self.current.lock());
-            let change = look(&mut current, now, error.is_some());
-            self.is_failing.store(current.is_some(), Ordering::Relaxed);
+            let mut incident = self.incident.lock();
+            let change = incident.look(Instant::now(), u64::from(error.is_some()));
+            self.is_failing.store(incident.holds(), Ordering::Relaxed);
             change
         };
         let Some(change) = change else { return };
         let message = Message { work, folder: spool::folder(), change, error };
         match message.change {
-            Change::Begins | Change::GoesOn { .. } => tracing::warn!("{message}"),
             Change::Ends { .. } => tracing::info!("{message}"),
+            _ => tracing::warn!("{message}"),
         }
     }
-}
-
-/// What is to be told after one more attempt.
-fn look(current: &mut Option<Current>, now: Instant, has_failed: bool) -> Option<Change> {
-    let Some(failures) = current else {
-        let begins = Current { began: now, last: now, told: now, count: 1 };
-        *current = has_failed.then_some(begins);
-        return has_failed.then_some(Change::Begins);
-    };
-    let (count, within) = (failures.count, now.duration_since(failures.began));
-    if has_failed {
-        let count = count + 1;
-        (failures.last, failures.count) = (now, count);
-        let is_due = now.duration_since(failures.told) >= REMINDER_INTERVAL;
-        failures.told = if is_due { now } else { failures.told };
-        return is_due.then_some(Change::GoesOn { count, within });
-    }
-    let has_ended = now.duration_since(failures.last) >= CALM;
-    has_ended.then(|| {
-        *current = None;
-        Change::Ends { count, after: within }
-    })
 }
 
 /// A line of the log.
@@ -134,17 +89,17 @@ impl fmt::Display for Message<'_> {
             Work::Read => "read from",
         };
         match change {
-            Change::Begins => write!(f, "Request bodies cannot be {done} {folder:?}")?,
-            Change::GoesOn { count, within } => {
-                let seconds = within.as_secs_f64();
+            Change::Holds { count, after } => {
+                let seconds = after.as_secs_f64();
                 write!(f, "Request bodies still cannot be {done} {folder:?}")?;
                 write!(f, " ({count} failed in {seconds:.0} s)")?;
             }
-            Change::Ends { count, after } => {
+            Change::Ends { count, after, .. } => {
                 let seconds = after.as_secs_f64();
                 write!(f, "Request bodies can be {done} {folder:?} again")?;
                 write!(f, " after {seconds:.1} s; {count} failed.")?;
             }
+            _ => write!(f, "Request bodies cannot be {done} {folder:?}")?,
         }
         match error {
             Some(error) => write!(f, ": {error}. {}", cure(*work, error)),
@@ -179,28 +134,9 @@ fn cure(work: Work, error: &io::Error) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
 
-    #[test]
-    fn failures_are_told_when_they_begin_each_minute_and_when_they_have_ended() {
-        let (mut current, start) = (None, Instant::now());
-        let mut look = |second, has_failed| {
-            super::look(&mut current, start + Duration::from_secs(second), has_failed)
-        };
-        let seconds = Duration::from_secs;
-        assert_eq!(look(0, false), None);
-        assert_eq!(look(1, true), Some(Change::Begins));
-        assert_eq!(look(2, true), None);
-        // A short body that finds room is no end.
-        assert_eq!(look(11, false), None);
-        assert_eq!(look(60, true), None);
-        assert_eq!(look(61, true), Some(Change::GoesOn { count: 4, within: seconds(60) }));
-        assert_eq!(look(62, true), None);
-        assert_eq!(look(71, false), None);
-        assert_eq!(look(72, false), Some(Change::Ends { count: 5, after: seconds(71) }));
-        assert_eq!(look(73, false), None);
-        assert_eq!(look(74, true), Some(Change::Begins));
-    }
+    use super::*;
 
     #[test]
     fn messages_say_what_cannot_be_done_why_and_what_helps() {
@@ -210,23 +146,23 @@ mod tests {
             Message { work, folder, change, error: error.as_ref() }.to_string()
         };
         let (full, denied, broken) = (Some(28), Some(13), Some(5));
-        let within = Duration::from_millis(60_200);
+        let (after, lasted) = (Duration::from_millis(60_200), Duration::from_secs(50));
         assert_eq!(
-            message(Work::Write, Change::Begins, full),
+            message(Work::Write, Change::Begins { count: 1 }, full),
             "Request bodies cannot be written to \"/var/tmp\": No space left on device (os error \
              28). Free space there, or set TMPDIR to another folder."
         );
         assert_eq!(
-            message(Work::Write, Change::GoesOn { count: 7, within }, denied),
+            message(Work::Write, Change::Holds { count: 7, after }, denied),
             "Request bodies still cannot be written to \"/var/tmp\" (7 failed in 60 s): Permission \
              denied (os error 13). Make that folder writable, or set TMPDIR to another one."
         );
         assert_eq!(
-            message(Work::Write, Change::Ends { count: 7, after: within }, None),
+            message(Work::Write, Change::Ends { count: 7, after, lasted }, None),
             "Request bodies can be written to \"/var/tmp\" again after 60.2 s; 7 failed."
         );
         assert_eq!(
-            message(Work::Read, Change::Begins, broken),
+            message(Work::Read, Change::Begins { count: 1 }, broken),
             "Request bodies cannot be read from \"/var/tmp\": Input/output error (os error 5). \
              Check its disk, or set TMPDIR to another folder."
         );

@@ -3,20 +3,25 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use std::time::Duration;
+
 use parking_lot::Mutex;
+use tamarisk_observe::incident::{Change, Incident};
 use tokio::time::Instant;
 
 /// What is known of the connections to an upstream; all cores share it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Connectivity {
     is_lost: AtomicBool,
-    loss: Mutex<Option<Loss>>,
+    loss: Mutex<Incident>,
 }
 
-#[derive(Debug)]
-struct Loss {
-    since: Instant,
-    attempts: u64,
+impl Default for Connectivity {
+    fn default() -> Self {
+        // The first connection shows that it can be reached.
+        let loss = Mutex::new(Incident::ending_after(Duration::ZERO));
+        Self { is_lost: AtomicBool::new(false), loss }
+    }
 }
 
 impl Connectivity {
@@ -25,31 +30,40 @@ impl Connectivity {
         if !self.is_lost.load(Ordering::Relaxed) {
             return;
         }
-        let Some(Loss { since, attempts }) = self.loss.lock().take() else { return };
-        self.is_lost.store(false, Ordering::Relaxed);
+        let Some(Change::Ends { count, after, .. }) = self.look(0) else { return };
         tracing::info!(
             upstream = name,
-            "{shown} can be reached again after {:.1} s; {attempts} attempts to connect failed.",
-            since.elapsed().as_secs_f64()
+            "{shown} can be reached again after {:.1} s; {count} attempts to connect failed.",
+            after.as_secs_f64()
         );
     }
 
-    /// No connection could be made. The first time it is logged, then counted.
+    /// No connection could be made.
     pub(crate) fn failed(&self, name: &str, shown: &str, error: &io::Error) {
         let why = in_words(error);
-        let mut loss = self.loss.lock();
-        if let Some(loss) = &mut *loss {
-            loss.attempts += 1;
-            tracing::debug!(upstream = name, "{shown} cannot be reached ({why}).");
-            return;
+        match self.look(1) {
+            Some(Change::Begins { .. }) => {
+                let status = if error.kind() == io::ErrorKind::TimedOut { 504 } else { 502 };
+                tracing::warn!(
+                    upstream = name,
+                    "{shown} cannot be reached ({why}); requests get {status}."
+                );
+            }
+            Some(Change::Holds { count, after }) => tracing::warn!(
+                upstream = name,
+                "{shown} still cannot be reached at times ({why}); {count} attempts to connect \
+                 failed in {:.0} s.",
+                after.as_secs_f64()
+            ),
+            _ => tracing::debug!(upstream = name, "{shown} cannot be reached ({why})."),
         }
-        *loss = Some(Loss { since: Instant::now(), attempts: 1 });
-        self.is_lost.store(true, Ordering::Relaxed);
-        let status = if error.kind() == io::ErrorKind::TimedOut { 504 } else { 502 };
-        tracing::warn!(
-            upstream = name,
-            "{shown} cannot be reached ({why}); requests get {status}."
-        );
+    }
+
+    fn look(&self, failed: u64) -> Option<Change> {
+        let mut loss = self.loss.lock();
+        let change = loss.look(Instant::now(), failed);
+        self.is_lost.store(loss.holds(), Ordering::Relaxed);
+        change
     }
 }
 

@@ -3,14 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use tamarisk_observe::incident::{self, CALM, Incident};
 use tokio::time::Instant;
 
 /// The stages are looked at this often.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
-
-/// Something has ended when there was nothing of it for so long. It begins by what was seen in so
-/// long at most, so that it cannot begin again by what it ended with.
-pub(super) const CALM: Duration = Duration::from_secs(10);
 
 /// Fewer requests in [`CALM`] may be chance: a burst of a moment, one page that is broken.
 const COUNT_MIN: u64 = 5;
@@ -78,22 +75,27 @@ impl Look {
 pub(super) enum Change {
     /// It has begun, as the counts of the last `within` show.
     Begins { within: Duration, counts: Counts, reasons: String },
+    /// It still holds, `after` it began; the counts are those of that time.
+    Holds { after: Duration, counts: Counts },
     /// It has ended, `after` it began; the counts are those of that time, by class.
     Ends { after: Duration, counts: Counts, classes: Vec<Counts> },
 }
 
-/// The time in which something goes on.
-#[derive(Default)]
+/// The time in which something goes on. It begins by what was seen in the last [`CALM`], so that it
+/// cannot begin again by what it ended with.
 pub(super) struct Episode {
     /// The looks of the last [`CALM`], or the last one: the latest stands last.
     looks: VecDeque<Look>,
-    current: Option<Current>,
+    incident: Incident,
+    /// The look before it began, if it holds.
+    before: Option<Look>,
 }
 
-struct Current {
-    /// The look before it began.
-    before: Look,
-    last: Instant,
+impl Default for Episode {
+    fn default() -> Self {
+        let incident = Incident::ending_after(CALM);
+        Self { looks: VecDeque::new(), incident, before: None }
+    }
 }
 
 impl Episode {
@@ -117,19 +119,12 @@ impl Episode {
         while self.looks.len() > 1 && self.looks.front().is_some_and(is_old) {
             self.looks.pop_front();
         }
-        let change = match &mut self.current {
+        let change = match self.before.take() {
             None => {
                 let before = self.before_it_began(&look, ratio_min).cloned();
                 before.map(|before| self.begin(before, &look))
             }
-            Some(current) => {
-                let before = self.looks.back().unwrap_or(&current.before);
-                if look.since(before).is_worth_a_line(ratio_min) {
-                    current.last = now;
-                }
-                let is_over = now.duration_since(current.last) >= CALM;
-                is_over.then(|| self.current.take()).flatten().map(|current| current.end(&look))
-            }
+            Some(before) => self.go_on(before, &look, ratio_min),
         };
         self.looks.push_back(look);
         change
@@ -146,19 +141,23 @@ impl Episode {
     fn begin(&mut self, before: Look, now: &Look) -> Change {
         let (within, counts) = (now.at - before.at, now.since(&before));
         let reasons = now.reasons_since(&before);
-        self.current = Some(Current { before, last: now.at });
+        self.incident.look(now.at, counts.count);
+        self.before = Some(before);
         Change::Begins { within, counts, reasons }
     }
-}
 
-impl Current {
-    fn end(self, now: &Look) -> Change {
-        let Self { before, last } = self;
-        let of_class = |(index, class): (usize, &Counts)| class.since(before.class(index));
-        Change::Ends {
-            after: last - before.at,
-            counts: now.since(&before),
-            classes: now.classes.iter().enumerate().map(of_class).collect(),
+    fn go_on(&mut self, before: Look, now: &Look, ratio_min: f64) -> Option<Change> {
+        let new = now.since(self.looks.back().unwrap_or(&before));
+        let new = if new.is_worth_a_line(ratio_min) { new.count } else { 0 };
+        let (change, counts) = (self.incident.look(now.at, new), now.since(&before));
+        let lasts = now.at - before.at;
+        if let Some(incident::Change::Ends { after, lasted, .. }) = change {
+            let of_class = |(index, class): (usize, &Counts)| class.since(before.class(index));
+            let classes = now.classes.iter().enumerate().map(of_class).collect();
+            // Without the calm at its end.
+            return Some(Change::Ends { after: lasts - (after - lasted), counts, classes });
         }
+        self.before = Some(before);
+        change.map(|_| Change::Holds { after: lasts, counts })
     }
 }

@@ -1,22 +1,20 @@
 //! Messages about targets that are out of reach: the service is slower than its target.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
+use tamarisk_observe::incident::{CALM, Change, Incident};
 use tamarisk_stage::StageObservation;
 use tokio::time::Instant;
 
-/// Of one upstream the same is said again after so long.
-const AGAIN: Duration = Duration::from_secs(600);
 /// More than the requests that a promise of a p90 leaves out.
 const SHARE: f64 = 0.1;
 /// What the law calls the share.
 const READING: &str = "target_out_of_reach_ratio";
 
-/// What has been said, and when.
+/// The upstreams whose targets are, or were, out of reach.
 #[derive(Default)]
 pub(super) struct OutOfReach {
-    said: HashMap<String, Instant>,
+    incidents: HashMap<String, Incident>,
 }
 
 impl OutOfReach {
@@ -30,13 +28,11 @@ impl OutOfReach {
         let mut lines = Vec::new();
         for gate in gates {
             let share = gate.readings.iter().find(|reading| reading.name == READING);
-            let Some(share) = share.map(|reading| reading.value).filter(|share| *share > SHARE)
-            else {
-                continue;
-            };
-            let said = self.said.get(&gate.name);
-            if said.is_none_or(|said| now - *said >= AGAIN) {
-                self.said.insert(gate.name.clone(), now);
+            let share = share.map_or(0.0, |reading| reading.value);
+            let incident = self.incidents.entry(gate.name.clone());
+            let incident = incident.or_insert(Incident::ending_after(CALM));
+            let change = incident.look(now, u64::from(share > SHARE));
+            if let Some(Change::Begins { .. } | Change::Holds { .. }) = change {
                 let slowest = slowest(&gate.name);
                 let slowest = match slowest.is_empty() {
                     true => String::new(),
@@ -61,7 +57,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_is_said_once_in_ten_minutes() {
+    async fn it_is_said_at_growing_intervals() {
         let gate = tamarisk_stage::StageBuilder::new("app").gate().unwrap();
         let observed = |value: f64| {
             let mut seen = gate.observe();
@@ -75,7 +71,10 @@ mod tests {
         let lines = told.look(start, &observed(0.13), slowest);
         assert!(lines[0].contains("13 % of the requests to \"app\""), "{lines:?}");
         assert!(lines[0].contains(", such as GET /app/1 (0.80 s). They"), "{lines:?}");
-        assert!(told.look(start + AGAIN / 2, &observed(0.13), slowest).is_empty());
-        assert_eq!(told.look(start + AGAIN, &observed(0.13), slowest).len(), 1);
+        let mut lines = |second| {
+            let now = start + std::time::Duration::from_secs(second);
+            told.look(now, &observed(0.13), slowest).len()
+        };
+        assert_eq!([30, 60, 120, 180].map(&mut lines), [0, 1, 0, 1]);
     }
 }

@@ -77,6 +77,13 @@ impl Overload {
                 );
                 Message { kind: MessageKind::Begins, text, counts }
             }
+            Change::Holds { after, counts } => {
+                let (Counts { count, of }, after) = (counts, after.as_secs_f64());
+                let text = format!(
+                    "Overload of {name} goes on after {after:.0} s: {count} of {of} requests {rejected}."
+                );
+                Message { kind: MessageKind::Begins, text, counts }
+            }
             Change::Ends { after, counts, classes } => {
                 let (Counts { count, of }, after) = (counts, after.as_secs_f64());
                 let classes = by_class(stage, &classes);
@@ -114,6 +121,12 @@ impl Failures {
                 let text = format!(
                     "Requests to {name} fail: {count} of {of} in the {within}; the last one: {latest}."
                 );
+                Message { kind: MessageKind::Begins, text, counts }
+            }
+            Change::Holds { after, counts } => {
+                let (Counts { count, of }, after) = (counts, after.as_secs_f64());
+                let text =
+                    format!("Requests to {name} still fail after {after:.0} s: {count} of {of}.");
                 Message { kind: MessageKind::Begins, text, counts }
             }
             Change::Ends { after, counts, classes } => {
@@ -245,6 +258,14 @@ mod tests {
         );
         assert_eq!(look(19, 1700, 91), None);
         assert!(look(20, 1800, 96).is_some());
+        // It goes on, and is told so a minute later.
+        for second in 21..80 {
+            assert_eq!(look(second, 1800 + second, 96 + second), None, "{second}");
+        }
+        assert_eq!(
+            look(80, 1900, 196).unwrap(),
+            "Overload of 127.0.0.1:3000 goes on after 61 s: 105 of 200 requests got 503."
+        );
     }
 
     #[tokio::test]
