@@ -35,7 +35,7 @@ where
     };
     match targets::read(board.gates(), &document, whole) {
         Ok(changes) => {
-            changes.iter().for_each(targets::Change::apply);
+            changes.iter().for_each(targets::TargetChange::apply);
             shown(board)
         }
         Err(reason) => said(StatusCode::UNPROCESSABLE_ENTITY, &format!("422: {reason}\n")),

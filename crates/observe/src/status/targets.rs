@@ -9,7 +9,7 @@ use tamarisk_control::{ClassId, Classes, Percentile, Target, parse_duration};
 use tamarisk_stage::Gate;
 
 /// New targets for some classes of one gate.
-pub(super) struct Change<'a> {
+pub(super) struct TargetChange<'a> {
     gate: &'a Gate,
     targets: Vec<(ClassId, Target)>,
 }
@@ -34,7 +34,7 @@ pub(super) fn read<'a>(
     gates: &'a [Gate],
     document: &Value,
     whole: bool,
-) -> Result<Vec<Change<'a>>, String> {
+) -> Result<Vec<TargetChange<'a>>, String> {
     let stages = object(document, "the document")?;
     let names: Vec<_> = gates.iter().map(|gate| gate.observe().name).collect();
     let mut changes = Vec::new();
@@ -54,7 +54,7 @@ fn of_stage<'a>(
     stage: &str,
     document: &Map<String, Value>,
     whole: bool,
-) -> Result<Change<'a>, String> {
+) -> Result<TargetChange<'a>, String> {
     let classes: Classes = gate.classes();
     let names: Vec<_> = classes.iter().map(|(_, class)| class.name.clone()).collect();
     let mut targets = Vec::new();
@@ -68,7 +68,7 @@ fn of_stage<'a>(
         Some(missing) => {
             Err(format!("the class {missing:?} of {stage:?} is missing; use PATCH to change some"))
         }
-        None => Ok(Change { gate, targets }),
+        None => Ok(TargetChange { gate, targets }),
     }
 }
 
@@ -103,7 +103,7 @@ fn unknown(kind: &str, name: &str, names: &[String]) -> String {
     format!("unknown {kind} {name:?}{similar}; known: {}", names.join(", "))
 }
 
-impl Change<'_> {
+impl TargetChange<'_> {
     pub(super) fn apply(&self) {
         let (name, before) = (self.gate.name(), self.gate.classes());
         self.gate.set_targets(&self.targets);
