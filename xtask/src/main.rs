@@ -63,7 +63,7 @@ enum Chore {
     Config,
     /// The quick set of docs/generated/LAWS-TABLES.md is what the laws do
     Tables {
-        /// Run the laws whose rows have another key, and write the tables of docs/LAWS.md and docs/generated/LAWS-TABLES.md anew
+        /// Run the laws whose rows have another key, and write the tables of docs/LAWS.md, docs/generated/LAWS-TABLES.md and docs/generated/RANDOM-SITUATIONS.md anew
         #[arg(long)]
         all: bool,
         /// The same, but run all laws (an hour)

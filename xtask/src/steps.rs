@@ -70,16 +70,20 @@ pub(crate) const CONFIG: Step = Step {
 /// As tests are compiled, since a release build takes longer than it saves.
 pub(crate) const TABLES: Step =
     step("tables", "run --package tamarisk-model --locked --example law_table -- check");
-pub(crate) const ALL_TABLES: [Step; 2] = [
+pub(crate) const ALL_TABLES: [Step; 3] = [
     step("tables", "run --release --package tamarisk-model --example law_table -- all"),
     UPSTREAM_WIDTHS,
+    RANDOM_SITUATIONS,
 ];
-pub(crate) const TABLES_ANEW: [Step; 2] = [
+pub(crate) const TABLES_ANEW: [Step; 3] = [
     step("tables", "run --release --package tamarisk-model --example law_table -- anew"),
     UPSTREAM_WIDTHS,
+    RANDOM_SITUATIONS,
 ];
 const UPSTREAM_WIDTHS: Step =
     step("tables", "run --release --package tamarisk-model --example upstream_widths");
+const RANDOM_SITUATIONS: Step =
+    step("tables", "run --release --package tamarisk-model --example random_situations -- --page");
 pub(crate) const FIGURES: [Step; 4] = [
     step("figures", "run --release --package tamarisk-model --example figures docs/figures"),
     step("figures", "run --release --package tamarisk-model --example fair07 docs/figures"),
