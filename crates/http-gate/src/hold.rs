@@ -12,9 +12,9 @@ use tamarisk_stage::GatePermit;
 use crate::deadline::Deadline;
 use crate::grpc::grpc_failure;
 
-/// After so much of its body an answer counts as ready: from here on its pace
-/// is the client's and the network's. It is what hyper takes in without waiting
-/// for the client, so a slow client never holds a place.
+/// Bytes of body after which the permit is released: from here on the pace is the client's and the
+/// network's. hyper takes in as many without waiting for the client, so a slow client never holds a
+/// place.
 pub const READY_BYTES: usize = 64 * 1024;
 
 /// An answer that is not ready so long after its body first paused may be a stream (of

@@ -34,7 +34,7 @@ pub use error_pages::{ErrorPageError, ErrorPages, fill_in};
 pub use grpc::{grpc_failure, grpc_overdue, grpc_rejected, is_grpc};
 pub use hold::{HeldOutcome, Hold, READY_BYTES};
 #[cfg(feature = "connections")]
-pub use listener::set_options;
+pub use listener::{open_files_max, set_options};
 pub use message::{Details, Form, Message, error_page};
 pub use patience::{HEAD_TIME, Patience, PatienceLimits, Stall};
 pub use rejection::{Rejection, reason, rejected};

@@ -1,4 +1,4 @@
-//! What the connections of a listener inherit from it.
+//! What the connections of a listener inherit from it, and how many files may be open.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -26,6 +26,15 @@ pub fn set_options(listener: &impl AsFd) {
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_TIME);
     let keepalive = keepalive.with_interval(KEEPALIVE_INTERVAL).with_retries(KEEPALIVE_PROBES);
     let _ = listener.set_tcp_keepalive(&keepalive);
+}
+
+/// How many files this process may have open: the soft limit, or the usual 1024 if the system
+/// does not tell.
+pub fn open_files_max() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let soft = line.and_then(|rest| rest.split_whitespace().next());
+    soft.and_then(|soft| soft.parse().ok()).unwrap_or(1024)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use tamarisk_http_gate::{Details, Form, Message};
 use tamarisk_server::guard::Violation;
 use tamarisk_stage::Outcome;
 
-use crate::upstream::exchange_error::ExchangeError;
+use crate::exchange_error::ExchangeError;
 
 /// Why there is no answer of the upstream's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,10 +15,10 @@ use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
 use crate::answer::delivery::Recipient;
 use crate::answer::proxy_body::ProxyBody;
-use crate::answer::reader::AnswerHead;
 use crate::budget::Budget;
 use crate::error::ProxyError;
 use crate::peer::Peer;
+use crate::upstream::answer_reader::AnswerHead;
 use crate::upstream::client::{Answered, Outgoing, UpstreamClient};
 
 /// For whom a request is passed on, and how its answer comes back.

@@ -30,7 +30,8 @@ use crate::overflow;
 use crate::passage::{Passage, has_failed};
 use crate::peer::{Peer, Scheme};
 use crate::request::body::RequestBody;
-use crate::request::intake::{self, Each, RequestBuffering};
+use crate::request::intake::{self, Each};
+use crate::request_buffering::RequestBuffering;
 use crate::upstream::Upstream;
 use crate::upstream::client::{Outgoing, UpstreamClient};
 
@@ -44,7 +45,7 @@ pub struct Site {
     pub routes: Routes,
     /// The upstreams, in the order in which the routes count them.
     pub upstreams: Vec<Arc<Upstream>>,
-    /// Proxies in front of this one, whose word on the client is taken.
+    /// Trusted proxies, whose forwarding headers are believed.
     pub trusted: Vec<IpNet>,
     /// How clients come here, which upstreams are told.
     pub scheme: Scheme,

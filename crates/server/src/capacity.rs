@@ -1,8 +1,7 @@
 //! The memory and the descriptors of this process, and what of them connections may take.
 
+use tamarisk_http_gate::open_files_max;
 use tamarisk_stage::pressure;
-
-use crate::accept::listen::open_files_max;
 
 /// Where neither a control group nor the machine tells how much memory there is: what small virtual
 /// machines have.

@@ -14,7 +14,7 @@ use tamarisk_http_gate::{Deadline, Patience};
 
 use crate::body_error::ClientBodyError;
 use crate::guard::{Limits, Violation};
-use crate::h2::header_blocks::remove_mark;
+use crate::h2_frames::header_blocks::remove_mark;
 
 /// How much of a body that nobody wants is read, and for how long: what a client has sent by the
 /// time that it could be told.

@@ -27,11 +27,14 @@ pub mod fuzz;
 pub mod guard;
 mod h1;
 mod h2;
+mod h2_frames;
 mod idle;
+mod idle_queue;
 mod prepared;
 mod rejected;
 mod rejection_backoff;
 mod responses;
+mod send_memory;
 mod settings;
 pub mod tls;
 mod transport;
@@ -55,8 +58,8 @@ use crate::client_connection::Served;
 use crate::connection::Client;
 use crate::connection_entry::{ConnectionTable, Entry};
 use crate::guard::Limits;
-use crate::h2::send_memory::ServerMemory;
 use crate::rejection_backoff::RejectionBackoff;
+use crate::send_memory::ServerMemory;
 use crate::settings::{ConnectionSettings, Ended};
 use crate::tls::Handshakes;
 use crate::transport::stream::Stream;
@@ -67,7 +70,6 @@ pub use crate::capacity::Capacity;
 pub use crate::client_body::ClientBody;
 pub use crate::cores::Cores;
 pub use crate::drain::{Drain, DrainTrigger};
-pub use crate::h2::send_memory::read_size;
 pub use crate::prepared::outgoing::{Reply, Sent};
 pub use crate::prepared::sent_file::{FileBody, FileLoad, SentFile};
 pub use crate::prepared::{
@@ -76,6 +78,7 @@ pub use crate::prepared::{
 };
 pub use crate::rejected::Rejected;
 pub use crate::responses::Responses;
+pub use crate::send_memory::read_size;
 pub use crate::tunnel::{Tunnel, Upgrade, Upgraded};
 pub use tamarisk_http_gate::Rejection;
 
@@ -116,7 +119,7 @@ impl Default for Server {
 }
 
 impl Server {
-    /// Configuration of size limits and timeouts, `[limits]`.
+    /// The limits on clients.
     pub fn limits_of_clients(&self) -> &Limits {
         &self.limits
     }
@@ -171,7 +174,7 @@ impl Server {
         self.tls.is_some()
     }
 
-    /// Who was rejected before there was a request, so far.
+    /// Connections rejected before a request was read.
     pub fn rejected(&self) -> Rejected {
         self.rejected.read()
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::{Drain, Server};
 use crate::guard::Limits;
-use crate::h2::send_memory::ServerMemory;
-use crate::idle::queue::IdleQueue;
+use crate::idle_queue::IdleQueue;
 use crate::rejected::Counts;
 use crate::rejection_backoff::RejectionBackoff;
+use crate::send_memory::ServerMemory;
 use crate::tls::Handshakes;
 
 /// How the connections of a core are served.

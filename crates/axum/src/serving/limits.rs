@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tamarisk_http_gate::{HEAD_TIME, PatienceLimits};
+use tamarisk_http_gate::{HEAD_TIME, PatienceLimits, open_files_max};
 
 /// Limits on connections, and timeouts for slow clients: the defaults of `tamarisk-server`.
 #[derive(Clone, Debug)]
@@ -28,13 +28,4 @@ impl Default for Limits {
             patience: PatienceLimits::default(),
         }
     }
-}
-
-/// How many files this process may have open: the soft limit, or the usual 1024 if the system
-/// does not tell.
-fn open_files_max() -> usize {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let soft = line.and_then(|rest| rest.split_whitespace().next());
-    soft.and_then(|soft| soft.parse().ok()).unwrap_or(1024)
 }

@@ -36,7 +36,7 @@ pub(crate) use crate::serving::limits::Limits;
 /// come again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is served, and whose word on the client is taken.
+/// What is served, and the proxies whose forwarding headers are believed.
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) router: Router,

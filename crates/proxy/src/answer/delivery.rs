@@ -19,11 +19,11 @@ use tamarisk_http_gate::{Deadline, Hold, READY_BYTES};
 use tokio::time::Instant;
 
 use crate::abandoned::Abandoned;
-use crate::answer::unread::{Answer, Counted};
 use crate::budget::Budget;
+use crate::budget::unread::{Answer, Counted};
+use crate::exchange_error::ExchangeError;
 use crate::upstream::client::UpstreamClient;
 use crate::upstream::connection::UpstreamConnection;
-use crate::upstream::exchange_error::ExchangeError;
 
 /// What has come of an answer, in order. Most have one part.
 #[derive(Debug, Default)]

@@ -8,9 +8,9 @@ use http_body::{Body, Frame, SizeHint};
 use tamarisk_http_gate::{Hold, READY_BYTES};
 
 use crate::answer::delivery::{Delivery, Frames, Recipient, Rest, length};
-use crate::answer::reader::SHORT_BYTES;
+use crate::exchange_error::ExchangeError;
+use crate::upstream::answer_reader::SHORT_BYTES;
 use crate::upstream::connection::UpstreamConnection;
-use crate::upstream::exchange_error::ExchangeError;
 
 /// The body of an answer: the upstream's, passed on as it comes, or one of ours.
 pub struct ProxyBody(ProxyBodySource);

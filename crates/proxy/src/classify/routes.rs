@@ -12,7 +12,7 @@ use super::hosts::{HostIndex, HostPattern, host_name, lower_case};
 use super::kind::kind_of;
 use super::path::{PathPrefix, Reading, has_dot_segments, with_slashes};
 use super::path_tree::PathTree;
-use crate::request::intake::RequestBuffering;
+use crate::request_buffering::RequestBuffering;
 
 /// All routes; clones share them.
 #[derive(Clone, Debug, Default)]

@@ -12,8 +12,8 @@ use hyper::rt::ReadBufCursor;
 use tamarisk_h1::Framing;
 
 use super::input::Input;
-use crate::answer::reader::AnswerReader;
 use crate::hop_by_hop::HOP_BY_HOP;
+use crate::upstream::answer_reader::AnswerReader;
 
 /// More than a reader ever needs to hold of an answer: the longest head, and what
 /// is read at once of a body.

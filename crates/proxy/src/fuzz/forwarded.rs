@@ -21,7 +21,7 @@ use crate::instance::Instance;
 use crate::peer::{Peer, Scheme};
 use crate::request::body::BodyLength;
 use crate::request::head::{HeadWriter, imitates_ours, speaks_of_client};
-use crate::upstream::HostHeader;
+use crate::request::host_header::HostHeader;
 
 /// The request head in `input` gets to the upstream as one head, whose fields are
 /// the client's except where they speak of a connection or of the client itself;

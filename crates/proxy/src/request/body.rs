@@ -14,8 +14,8 @@ use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
 use crate::budget::Account;
+use crate::exchange_error::ExchangeError;
 use crate::request::intake::{Buffered, Store};
-use crate::upstream::exchange_error::ExchangeError;
 
 /// How long a body waits for the upstream's `100 Continue`. Clients wait as
 /// long before they give up on it (curl, one second).

@@ -19,7 +19,7 @@ use crate::hop_by_hop::{HOP_BY_HOP, Named, tokens};
 use crate::instance::Instance;
 use crate::peer::{Announcement, Peer};
 use crate::request::body::BodyLength;
-use crate::upstream::host_header::HostHeader;
+use crate::request::host_header::HostHeader;
 use tamarisk_observe::RequestId;
 
 /// Where a request comes from, and where it goes.

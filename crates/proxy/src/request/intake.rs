@@ -16,26 +16,15 @@ use tamarisk_server::{ClientBody, ClientBodyError};
 
 use crate::blocking;
 use crate::budget::Account;
+use crate::budget::held::Held;
+use crate::budget::spool::Spool;
 use crate::error::ProxyError;
-use crate::request::held::Held;
-use crate::request::spool::Spool;
+use crate::exchange_error::ExchangeError;
 use crate::request::spooled::Spooled;
-use crate::upstream::exchange_error::ExchangeError;
 
 /// A piece as long as this is kept as it came. A shorter one is copied: over HTTP/2 it would keep the
 /// frames around it in memory, 16 KiB and more.
 const SHARED_BUFFER_PIECE_MIN: usize = 4 * 1024;
-
-/// Whether a request's body is read before the request is let in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RequestBuffering {
-    /// It is: a short one into memory, a long one into a temporary file.
-    #[default]
-    MemoryAndFile,
-    /// It is passed on as it comes.
-    Off,
-}
 
 /// A body that has been read to its end.
 #[derive(Debug)]

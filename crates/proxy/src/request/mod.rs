@@ -2,10 +2,7 @@
 //! anew.
 
 pub(crate) mod body;
-pub(crate) mod disk_failures;
 pub(crate) mod head;
-pub(crate) mod held;
+pub(crate) mod host_header;
 pub(crate) mod intake;
-pub(crate) mod receiving;
-mod spool;
 mod spooled;

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::blocking;
 use crate::budget::Account;
-use crate::request::spool::Spool;
+use crate::budget::spool::Spool;
 
 /// What is left of it.
 #[derive(Debug)]

@@ -20,14 +20,14 @@ use tokio::time::{Instant, timeout};
 use super::Upstream;
 use super::connect::connect;
 use super::connection::UpstreamConnection;
-use super::exchange_error::ExchangeError;
 use crate::abandoned::Count;
-use crate::answer::reader::AnswerHead;
 use crate::error::ProxyError;
+use crate::exchange_error::ExchangeError;
 use crate::instance::Instance;
 use crate::peer::Peer;
 use crate::request::body::{BodyLength, RequestBody};
 use crate::request::head::HeadWriter;
+use crate::upstream::answer_reader::AnswerHead;
 
 /// One core's client of an upstream: its idle connections, and what it is called in accounts.
 pub(crate) struct UpstreamClient {

@@ -22,9 +22,9 @@ use tamarisk_http_gate::{Deadline, READY_BYTES};
 use tamarisk_stage::GatePermit;
 use tokio::net::TcpStream;
 
-use super::exchange_error::ExchangeError;
-use crate::answer::reader::{AnswerHead, AnswerReader};
+use crate::exchange_error::ExchangeError;
 use crate::request::body::{Output, RequestBody};
+use crate::upstream::answer_reader::{AnswerHead, AnswerReader};
 
 /// The most interim answers (1xx) before an answer. Each is read and dropped: a service that tells
 /// of its progress once a second has told of it for a minute, the usual time for an answer.

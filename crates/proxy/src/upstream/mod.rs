@@ -1,12 +1,11 @@
 //! An upstream: a service behind the proxy, and the gate before it. Each core has a client of its
 //! own for it, which sends requests over connections that it keeps.
 
+pub(crate) mod answer_reader;
 pub(crate) mod client;
 mod connect;
 pub(crate) mod connection;
 mod connectivity;
-pub(crate) mod exchange_error;
-pub(crate) mod host_header;
 pub(crate) mod kind_times;
 mod origin;
 
@@ -19,14 +18,14 @@ use parking_lot::RwLock;
 use tamarisk_control::{ClassId, Ratio};
 use tamarisk_stage::{Gate, GatePermit};
 
-pub use self::host_header::HostHeader;
 pub use self::origin::{InvalidUpstream, Origin, host_and_port};
 
 use self::connectivity::Connectivity;
 use self::kind_times::{KindTime, KindTimes};
 use crate::abandoned;
 use crate::classify::Client;
-use crate::request::intake::RequestBuffering;
+use crate::request::host_header::HostHeader;
+use crate::request_buffering::RequestBuffering;
 
 /// The name of an upstream that has none of its operator's. Messages give its address instead.
 pub const UNNAMED: &str = "upstream";

@@ -40,8 +40,7 @@ impl Arrivals {
         self.0.try_io(Interest::READABLE, || accept(&self.0)).ok()
     }
 
-    /// Closes the listener, with which clients would be reset who are connected as far as the
-    /// kernel is concerned: those who are.
+    /// The clients still in the accept queue: closing the listener would reset them.
     pub(crate) fn left_behind(self) -> Vec<(TcpStream, SocketAddr)> {
         (0..BACKLOG).map_while(|_| accept(&self.0).ok()).collect()
     }

@@ -1,7 +1,6 @@
 //! Listening sockets.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
@@ -155,15 +154,6 @@ fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
-}
-
-/// How many files this process may have open: the soft limit, or the usual 1024
-/// if the system does not tell.
-pub(crate) fn open_files_max() -> usize {
-    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let soft = line.and_then(|rest| rest.split_whitespace().next());
-    soft.and_then(|soft| soft.parse().ok()).unwrap_or(1024)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::input::Input;
-use crate::h2::header_blocks::HeaderGuard;
+use crate::h2_frames::header_blocks::HeaderGuard;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 

@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 
 use crate::client_body::{self, ClientBody};
 use crate::client_service::ClientService;
-use crate::idle::queue::{Idle, IdleQueue};
+use crate::idle_queue::{Idle, IdleQueue};
 use crate::prepared::outgoing::{Outgoing, Reply, Sent};
 use crate::prepared::{FastResponse, PlainRequest, PreparedBody, PreparedResponse};
 use crate::rejected::{Counts, rejection_text};

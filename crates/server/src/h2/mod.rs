@@ -1,11 +1,6 @@
 //! The streams of one HTTP/2 connection, and how long it may have none: as long as it answers
 //! pings it is alive.
 
-mod frame_budget;
-mod frame_head;
-pub(crate) mod header_blocks;
-pub(crate) mod send_memory;
-mod sent_frames;
 pub(crate) mod stream;
 
 use std::future::poll_fn;
@@ -33,14 +28,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::client_body::{ClientBody, Rest};
 use crate::guard::{Limits, Violation, check_head};
-use crate::h2::send_memory::{
-    ConnectionMemory, Reserved, STREAM_BYTES, ServerMemory, StreamMemory,
-};
 use crate::h2::stream::Unsent;
-use crate::idle::queue::IdleQueue;
+use crate::idle_queue::IdleQueue;
 use crate::prepared::FastPath;
 use crate::rejected::{Counts, rejection_text};
 use crate::rejection_backoff::RejectionBackoff;
+use crate::send_memory::{ConnectionMemory, Reserved, STREAM_BYTES, ServerMemory, StreamMemory};
 
 /// As good as never, and within what the clock can tell.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::h1::wire::Wire;
-use crate::h2::header_blocks::HeaderGuard;
-use crate::h2::sent_frames::SentFrames;
+use crate::h2_frames::header_blocks::HeaderGuard;
+use crate::h2_frames::sent_frames::SentFrames;
 use crate::rejected::Counts;
 use crate::transport::outlet::Outlet;
 use crate::transport::stream::Paced;

@@ -292,8 +292,8 @@ struct Due {
 }
 
 impl Due {
-    /// Has the slot looked at, at this time or, if it is to be anyway, before. A time beyond what
-    /// the clock can tell is as good as none.
+    /// Schedules a check of the slot, no later than `time`. A time beyond the clock's range counts as
+    /// none.
     fn set(&mut self, key: usize, time: Option<Instant>) {
         let Some(time) = time else { return };
         if key >= self.is_set.len() {

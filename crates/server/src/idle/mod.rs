@@ -2,4 +2,3 @@
 
 pub(crate) mod connections;
 mod poller;
-pub(crate) mod queue;

@@ -31,8 +31,8 @@ use bytes::Bytes;
 use http::header::HOST;
 use http_body::Frame;
 
-use crate::h2::frame_budget::FrameBudget;
-use crate::h2::frame_head::{
+use crate::h2_frames::frame_budget::FrameBudget;
+use crate::h2_frames::frame_head::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, FrameHead, HEAD_BYTES, HEADERS, RST_STREAM,
 };
 
@@ -85,7 +85,7 @@ impl HeaderGuard {
     }
 
     /// What the client may send of frames that bring nothing further.
-    pub(super) fn budget(&mut self) -> &mut FrameBudget {
+    pub(crate) fn budget(&mut self) -> &mut FrameBudget {
         &mut self.budget
     }
 

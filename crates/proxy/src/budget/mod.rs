@@ -4,6 +4,12 @@
 //! what it has sent so far. That takes memory, disk and descriptors, so it is counted here by
 //! client: one that asks for too much is rejected long before there is nothing left for others.
 
+pub(crate) mod disk_failures;
+pub(crate) mod held;
+pub(crate) mod receiving;
+pub(crate) mod spool;
+pub(crate) mod unread;
+
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -16,10 +22,10 @@ use tamarisk_server::guard::Limits;
 use tokio::time::Instant;
 
 use crate::abandoned::Count;
-use crate::answer::unread::{Answer, Answers, Counted, Unread};
-use crate::request::disk_failures::DiskFailures;
-use crate::request::held::Held;
-use crate::request::receiving::{self, GaveWay, GivesWay, Receiving, State};
+use crate::budget::disk_failures::DiskFailures;
+use crate::budget::held::Held;
+use crate::budget::receiving::{GaveWay, GivesWay, Receiving, State};
+use crate::budget::unread::{Answer, Answers, Counted, Unread};
 
 /// The parts of the memory that bodies, and long answers under way, may take.
 const BODIES_PART: u64 = 16;

@@ -11,7 +11,7 @@ use tamarisk_observe::incident::{CALM, Change, Incident};
 use tokio::time::Instant;
 
 use crate::blocking;
-use crate::request::spool;
+use crate::budget::spool;
 
 /// What has failed of late; all cores share it.
 #[derive(Debug, Default)]

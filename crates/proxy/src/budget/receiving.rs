@@ -19,7 +19,7 @@ use slab::Slab;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::request::held::Held;
+use crate::budget::held::Held;
 
 /// Where bytes in files are short, a body gives way after nothing has come of it for so long: two
 /// lost packets, which are sent again after 1 and 3 s, and some round trips.

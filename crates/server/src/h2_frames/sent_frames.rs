@@ -2,7 +2,7 @@
 //!
 //! h2 resets the stream of a malformed request, or closes the connection, and tells no service of it.
 
-use crate::h2::frame_head::{FrameHead, GOAWAY, HEAD_BYTES, RST_STREAM};
+use crate::h2_frames::frame_head::{FrameHead, GOAWAY, HEAD_BYTES, RST_STREAM};
 
 /// Bytes of an error code, and of the stream's number before it in GOAWAY [RFC9113 §6.4, §6.8].
 const CODE_BYTES: usize = 4;
@@ -14,7 +14,7 @@ const ERRORS_OF_CLIENTS: [u32; 4] = [1, 3, 6, 9];
 
 /// What has been sent of a connection's last frame.
 #[derive(Debug, Default)]
-pub(super) struct SentFrames {
+pub(crate) struct SentFrames {
     /// What is still to pass of the frame.
     passing: usize,
     /// Its start: the head, and the error code if it tells one.
@@ -23,7 +23,7 @@ pub(super) struct SentFrames {
 
 impl SentFrames {
     /// Follows `bytes`, which have been sent next; how many errors of the client they tell.
-    pub(super) fn follow(&mut self, mut bytes: &[u8]) -> u64 {
+    pub(crate) fn follow(&mut self, mut bytes: &[u8]) -> u64 {
         let mut errors = 0;
         loop {
             let passing = self.passing.min(bytes.len());

@@ -8,7 +8,7 @@
 
 use tokio::time::Instant;
 
-use crate::h2::frame_head::{CONTINUATION, DATA, HEADERS, RST_STREAM, WINDOW_UPDATE};
+use crate::h2_frames::frame_head::{CONTINUATION, DATA, HEADERS, RST_STREAM, WINDOW_UPDATE};
 
 /// What GOAWAY says then: `ENHANCE_YOUR_CALM` [RFC9113 §7].
 const ENHANCE_YOUR_CALM: u32 = 0xb;
@@ -24,7 +24,7 @@ const BYTES_A_POINT: usize = 256;
 
 /// What a client may still send of such frames.
 #[derive(Debug)]
-pub(super) struct FrameBudget {
+pub(crate) struct FrameBudget {
     points: u32,
     /// When time was last counted.
     counted: Option<Instant>,
@@ -42,7 +42,7 @@ impl Default for FrameBudget {
 
 impl FrameBudget {
     /// The client has sent a frame of this kind.
-    pub(super) fn came(&mut self, kind: u8, stream: u32, is_empty: bool) {
+    pub(crate) fn came(&mut self, kind: u8, stream: u32, is_empty: bool) {
         self.stream_max = self.stream_max.max(stream);
         match kind {
             HEADERS => self.win(1),
@@ -55,7 +55,7 @@ impl FrameBudget {
     }
 
     /// The client has been sent this number of bytes.
-    pub(super) fn sent(&mut self, bytes: usize) {
+    pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
         self.win((self.sent / BYTES_A_POINT).try_into().unwrap_or(POINTS_MAX));
         self.sent %= BYTES_A_POINT;
@@ -80,12 +80,12 @@ impl FrameBudget {
     }
 
     /// Whether the client has sent more of them than it may.
-    pub(super) fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.is_spent
     }
 
     /// The frame that tells so [RFC9113 §6.8].
-    pub(super) fn goaway(&self) -> [u8; 17] {
+    pub(crate) fn goaway(&self) -> [u8; 17] {
         let mut frame = [0; 17];
         (frame[2], frame[3]) = (8, 7);
         frame[9..13].copy_from_slice(&self.stream_max.to_be_bytes());

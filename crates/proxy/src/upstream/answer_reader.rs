@@ -15,8 +15,8 @@ use tamarisk_h1::{
 use tokio::io::AsyncRead;
 use tokio_util::io::poll_read_buf;
 
+use crate::exchange_error::ExchangeError;
 use crate::hop_by_hop::{HOP_BY_HOP, Named};
-use crate::upstream::exchange_error::ExchangeError;
 
 /// Room for a usual head with a small body, which is read at first. Of an answer that is no longer
 /// nothing is counted.
