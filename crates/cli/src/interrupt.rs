@@ -10,8 +10,7 @@ pub(crate) async fn interrupted() {
     }
 }
 
-/// Completes when a user or a service manager asks the process to end, from the moment on that this is
-/// called: before, these signals end the process at once.
+/// Completes on SIGINT or SIGTERM; installs the handlers at once. Before, these signals end the process.
 pub(crate) fn asked_to_end() -> impl Future<Output = ()> {
     let mut interrupted = SignalWatch::interrupt();
     let mut terminated = SignalWatch(signal(SignalKind::terminate()).ok());

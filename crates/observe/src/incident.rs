@@ -1,8 +1,8 @@
 //! An incident begins, still holds and has ended: what the lines of a log say of it.
 //!
 //! A line for each occurrence would flood the log, and so would two lines for each time that it
-//! comes and goes. So it is told when it begins, then at growing intervals with a count, and when it
-//! has ended. It has ended after a calm, which doubles each time that it soon begins again.
+//! comes and goes. So there is a line when it begins, then at growing intervals with a count, and when
+//! it has ended. It has ended after a calm, which doubles each time that it soon begins again.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! HTTP/1 with one client, by a task or in the [idle_connections](crate::idle::connections).
+//! HTTP/1 with one client, by a task or among the [idle connections](crate::idle::connections).
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -35,7 +35,7 @@ pub struct PhaseType {
     exits: Vec<f64>,
 }
 
-/// Why a service is none.
+/// Why a service-time distribution is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidService {

@@ -65,8 +65,8 @@ impl DisconnectWatch {
 /// sent before and nobody has read.
 #[cfg(target_os = "linux")]
 async fn disconnect(stream: Arc<TcpStream>) {
-    // Of what tokio can wait for, this alone is met by the end of the stream and not by ordinary
-    // bytes; and not by urgent ones, for which it does not ask the system on a TCP stream.
+    // `PRIORITY` is the only interest that fires on half-close but not on data; tokio does not ask
+    // the system for urgent data on a TCP stream.
     let _ = stream.ready(Interest::PRIORITY).await;
 }
 

@@ -73,7 +73,7 @@ impl EventMetadata {
 /// Consecutive events of one class, which the laws judge together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
-    /// Of one of them; where they differ, of the first to enter and the first due.
+    /// Metadata of the run: earliest entry, earliest deadline.
     pub(crate) meta: EventMetadata,
     pub(crate) count: u32,
 }
