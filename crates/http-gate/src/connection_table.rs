@@ -31,7 +31,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Connections found by one look. More new clients than that in an interval are told to come later.
 const FOUND_MAX: usize = 64;
 
-/// So many connections may be closing beside the most that there may be.
+/// Connections that may be closing beside the most that may be open.
 const CLOSING_MAX: usize = 64;
 
 /// A connection that may give way to one of another client.

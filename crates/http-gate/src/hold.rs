@@ -372,7 +372,7 @@ mod tests {
             );
         }
 
-        /// So many pieces of data come, each so long after what was before it.
+        /// `count` pieces of data come, each after `time`.
         async fn pieces(&mut self, count: u32, time: Duration) {
             for _ in 0..count {
                 advance(time).await;

@@ -28,7 +28,7 @@ pub struct WriteProgress {
 
 impl WriteProgress {
     /// To be called by the body of an answer: the client has taken all that was there, and now there
-    /// are so many bytes. Outside of a [`WatchedStream`], as over HTTP/1, it does nothing.
+    /// are `bytes`. Outside of a [`WatchedStream`], as over HTTP/1, it does nothing.
     pub fn next(bytes: usize) {
         let _ = WRITE_PROGRESS.try_with(|progress| {
             let Self { taken, untaken } = progress.get();

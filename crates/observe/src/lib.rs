@@ -3,7 +3,7 @@
 //! when a log tells of an [incident].
 //!
 //! What this crate does not do: it changes nothing that it shows, but for the targets of gates,
-//! for whoever has the token.
+//! for holders of the token.
 
 #[cfg(feature = "server")]
 pub mod access_log;

@@ -221,7 +221,7 @@ pub(crate) enum Demand {
     Never,
 }
 
-/// Both ends of a body of so many bytes, if that is known.
+/// Both ends of a body of this length, if it is known.
 pub(crate) fn channel(left: Option<u64>) -> (BodySender, RequestBody) {
     let shared = Arc::new(Mutex::new(BodyState {
         frame: None,

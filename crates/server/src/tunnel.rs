@@ -70,7 +70,7 @@ impl fmt::Debug for Upgrade {
     }
 }
 
-/// A stream of which some has been read already.
+/// A stream that has been read in part.
 pub(crate) struct Rejoined<T> {
     pub(crate) read: Bytes,
     pub(crate) stream: T,

@@ -90,7 +90,7 @@ pub enum BuildError {
         /// The stage.
         stage: String,
     },
-    /// An inline stage has nobody who reads resources.
+    /// An inline stage has no governor that reads resources.
     #[error(
         "stage {stage:?} is inline, which cannot be bounded by resources: bound the stage that calls \
          it, or build it with `tasks`, `threads` or `gate`"

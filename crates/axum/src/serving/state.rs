@@ -132,7 +132,7 @@ impl ConnectionState {
         state.check_open().map_or_else(Poll::Ready, |()| Poll::Pending)
     }
 
-    /// The socket took so many bytes.
+    /// The socket took `bytes`.
     pub(super) fn sent(&self, bytes: usize) -> io::Result<()> {
         let mut state = self.state.lock();
         state.writing.moved(bytes, self.limits.patience);

@@ -90,7 +90,7 @@ impl Entry {
         self.status = status.as_u16();
     }
 
-    /// So many more bytes of its body have been sent.
+    /// `bytes` more of its body have been sent.
     pub fn sent(&mut self, bytes: u64) {
         self.bytes += bytes;
     }

@@ -13,7 +13,7 @@
 //! | `/targets` | the targets as JSON; PUT and PATCH change them |
 //! | `/health` | `ok`, or 503 while draining |
 //!
-//! Whoever changes something has to have the [`Token`] of the board, as
+//! A change needs the [`Token`] of the board, as
 //! `Authorization: Bearer TOKEN`; a board without one changes nothing.
 
 mod board;

@@ -32,7 +32,7 @@ const CLIENT_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 #[cfg(feature = "server")]
 const BODY_BYTES_MAX: u64 = 64 * 1024;
 
-/// Shows to whoever connects to `listener` what `board` gives, which is asked at each request,
+/// Shows to clients of `listener` what `board` gives, which is asked at each request,
 /// until `drain` is triggered.
 #[cfg(feature = "server")]
 pub async fn serve(

@@ -16,7 +16,7 @@ const KEPT: usize = 100;
 /// The last hundred rejections, for the status page and `/rejections`, and how many are of clients
 /// that left no time for an answer. Clones share them.
 ///
-/// Whoever rejects a request [pushes](Self::push) it, from any thread: that takes a lock for the
+/// Code that rejects a request [pushes](Self::push) it, from any thread: that takes a lock for the
 /// time of one copy and allocates nothing. Show them by
 /// [`Board::rejections`](super::Board::rejections).
 ///

@@ -23,7 +23,7 @@ const LATE_BAD: f64 = 2.0;
 /// For how long a panic is said first: an operator who looks every few minutes sees it.
 const PANIC_SHOWN: Duration = Duration::from_secs(600);
 
-/// So many stages are named in the verdict on all of them.
+/// Stages named in the verdict on all of them.
 const NAMED_MAX: usize = 3;
 
 /// A judgement.

@@ -50,7 +50,7 @@ pub enum AlreadyListening {
 }
 
 impl Listeners {
-    /// Listens on `address` for so many cores. With port 0 they share the port that the
+    /// Listens on `address` for `cores` cores. With port 0 they share the port that the
     /// first one is given.
     ///
     /// # Errors

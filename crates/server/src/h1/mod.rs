@@ -90,7 +90,7 @@ pub(super) struct Connection<T, S: ClientService> {
 enum State<S: ClientService> {
     /// It waits for a request to come, or to be complete.
     Waiting,
-    /// A head of so many bytes is there, and is for the service.
+    /// A head of this length is there, and is for the service.
     Asked(usize),
     /// A prepared response waits for its client.
     Prepared(Box<Outgoing>),
@@ -339,7 +339,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         })
     }
 
-    /// Has the service send a prepared response to the request with a head of so many bytes.
+    /// Has the service send a prepared response to the request with a head of this length.
     fn asked(&mut self, length: usize, cx: &mut Context<'_>) -> State<S> {
         let backoff = &self.settings.backoff;
         let (head, said, stream) = self.wire.request(length);
@@ -401,7 +401,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         self.sent(sent)
     }
 
-    /// Has the service answer the request with a head of so many bytes.
+    /// Has the service answer the request with a head of this length.
     fn call(&mut self, length: usize) -> State<S> {
         self.is_released = false;
         let head = self.wire.take(length);

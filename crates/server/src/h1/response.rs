@@ -92,7 +92,7 @@ impl Output {
 
 /// How a response's body is framed.
 pub(super) enum Encoder {
-    /// So many bytes are to come.
+    /// Bytes still to come.
     Length(u64),
     /// With these trailers, if the client takes any.
     Chunked { trailers: Vec<HeaderName> },

@@ -72,7 +72,7 @@ impl From<Violation> for Fault {
 }
 
 impl<T: AsyncRead + Outlet> Wire<T> {
-    /// On `stream`, of which nothing has been read yet.
+    /// On `stream`, before anything is read.
     pub(in super::super) fn new(stream: T, limits: Limits) -> Self {
         Self {
             reader: RequestReader::new(limits.bytes),
@@ -157,7 +157,7 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         debug_assert_eq!(next, Ok(Some(Event::End)));
     }
 
-    /// Takes the whole body behind a head, of so many bytes.
+    /// Takes the whole body behind a head, of this length.
     pub(super) fn take_body(&mut self, length: usize) -> Bytes {
         self.reader.skip_body();
         self.take(length)
@@ -174,7 +174,7 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         self.held.advance(length);
     }
 
-    /// A head of so many bytes, what it says, and where the answer goes.
+    /// A head of this length, what it says, and where the answer goes.
     #[inline]
     pub(super) fn request(&mut self, length: usize) -> (&[u8], RequestHead<'_>, &mut Paced<T>) {
         (&self.held[..length], self.reader.head(), &mut self.stream)

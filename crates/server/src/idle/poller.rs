@@ -57,7 +57,7 @@ impl Poller {
     }
 }
 
-/// A socket of which more can be read.
+/// A socket that has more to read.
 pub(crate) struct ReadyEvent {
     pub(crate) key: usize,
     /// Nothing comes behind what can be read.

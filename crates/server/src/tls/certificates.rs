@@ -14,7 +14,7 @@ use super::identity::{self, Identity, TlsError, Warning};
 /// Certificates by their names.
 #[derive(Debug)]
 pub(super) struct Certificates {
-    /// For whoever asks for no name that is known.
+    /// For clients that ask for no known name.
     default: Arc<CertifiedKey>,
     /// Names may begin with `*.`; several certificates of one name differ in their keys.
     named: HashMap<String, Vec<Arc<CertifiedKey>>>,

@@ -59,7 +59,7 @@ impl Stream {
         }
     }
 
-    /// Where the service says that a body may be owed. Where there is no socket nobody looks.
+    /// Where the service says that a body may be owed. Without a socket it is unused.
     pub(crate) fn pending_body(&self) -> PendingBody {
         self.socket().map(Socket::pending_body).unwrap_or_default()
     }
@@ -351,7 +351,7 @@ impl<T: Outlet> Outlet for Paced<T> {
     }
 }
 
-/// Writes some of `pieces`, one behind the other, of which some are not empty; how many bytes.
+/// Writes some of `pieces` in their order, and returns how many bytes. Not all are empty.
 #[inline]
 pub(crate) fn poll_write_pieces(
     stream: &mut (impl Outlet + ?Sized),

@@ -119,7 +119,7 @@ impl GatePermit {
         (self.end != Timestamp::MAX).then_some(self.end)
     }
 
-    /// Whether it is whoever asks, and no law, who has set the [deadline](Self::deadline).
+    /// Whether the caller, and no law, has set the [deadline](Self::deadline).
     pub fn is_due_at_deadline(&self) -> bool {
         self.due == self.end
     }

@@ -274,7 +274,7 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
         Box::pin(async move {
             match self.started_or_never() {
                 Some(stage) => stage.drain(timeout).await,
-                // Nobody will serve what is queued.
+                // No worker will serve what is queued.
                 None => drain::drain(&self.endpoint.core, Duration::ZERO, || {}).await,
             }
         })

@@ -253,7 +253,7 @@ fn joined(first: FrameHead, frames: &[u8]) -> Option<Vec<u8>> {
     Some(block)
 }
 
-/// A block in as few frames as hold it, of which the `first` one has the stream.
+/// A block in as few frames as hold it, on the stream of the `first`.
 fn framed(first: FrameHead, block: &[u8]) -> Vec<u8> {
     let fragments = fragments(block);
     let last = fragments.len() - 1;
