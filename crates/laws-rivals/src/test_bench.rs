@@ -39,7 +39,7 @@ pub(super) fn arrival(class: usize) -> Arrival {
 /// An event that has waited for `waited_ms` at `now_ms`.
 pub(super) fn waiting(now_ms: u64, waited_ms: u64) -> Waiting {
     let entered = at(now_ms - waited_ms);
-    Waiting { class: ClassId::DEFAULT, entered, deadline: None, kind: 0 }
+    Waiting { class: ClassId::DEFAULT, entered, deadline: None, flow: 0, kind: 0 }
 }
 
 /// An event that was answered after so long, without waiting.

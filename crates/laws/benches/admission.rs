@@ -76,7 +76,8 @@ fn report<L: AdmissionLaw>(classes: &Classes, make: impl Fn() -> L) {
     let mut law = taught(make(), &mut stage, count);
     let dequeue = measure(|call| {
         let now = stage.tick();
-        let waiting = Waiting { class: class(call), entered: now, deadline: None, kind: 0 };
+        let waiting =
+            Waiting { class: class(call), entered: now, deadline: None, flow: 0, kind: 0 };
         black_box(law.on_dequeue(now, &waiting, &stage.backlog(1, 7)));
     });
     let mut law = taught(make(), &mut stage, count);

@@ -182,6 +182,7 @@ mod tests {
             class: ClassId::new(class),
             entered: Timestamp::ZERO,
             deadline: None,
+            flow: 0,
             kind: 0,
         };
         law.on_dequeue(Timestamp::ZERO + waited, &waiting, &backlog(1, 8)) == Dequeue::Run

@@ -42,7 +42,7 @@ use Bar::{AtLeast, AtMost};
 
 const REJECTED: &str = "rejected";
 
-const ROWS: [Row; 51] = [
+const ROWS: [Row; 52] = [
     row("idle-app-15", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-30", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-route", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
@@ -143,6 +143,9 @@ const ROWS: [Row; 51] = [
     }),
     row("greedy-client-five-fold", "in time ÷ capacity", AtLeast(0.9), |seen| {
         seen.from(10.0, 70.0).in_time_per_second() / 200.0
+    }),
+    row("leaving-client", "of the 99 in time", AtLeast(0.95), |seen| {
+        seen.from(10.0, 69.5).but_first_flow().in_time_of_asked()
     }),
     row("tight", REJECTED, AtMost(0.003), |seen| seen.all().rejected()),
     row("leavers", "in time ÷ capacity", AtLeast(0.8), |seen| {

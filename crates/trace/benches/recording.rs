@@ -67,7 +67,7 @@ fn events(law: &mut dyn AdmissionLaw, repetition: u64) -> f64 {
             &Arrival { class, deadline: None, flow: number, kind: 0 },
             &backlog,
         ));
-        let waiting = Waiting { class, entered: now, deadline: None, kind: 0 };
+        let waiting = Waiting { class, entered: now, deadline: None, flow: 0, kind: 0 };
         black_box(law.on_dequeue(now, &waiting, &backlog));
         let service =
             Duration::from_nanos(1_000_000 + (number.wrapping_mul(0x9e37_79b9) >> 12 & 0xf_ffff));

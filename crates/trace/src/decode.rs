@@ -120,6 +120,7 @@ impl Decoder {
             }),
             kind::MOVE => Event::Move(Moved {
                 class: self.class(bytes)?,
+                flow: bytes.number()?,
                 kind: bytes.number()?,
                 change: *Change::ALL.get(usize::try_from(bytes.number()?).ok()?)?,
                 time: span(bytes)?,
@@ -141,10 +142,10 @@ impl Decoder {
     }
 
     fn waiting(&self, bytes: &mut Bytes<'_>, tag: u8) -> Option<Waiting> {
-        let (class, kind) = (self.class(bytes)?, bytes.number()?);
+        let (class, flow, kind) = (self.class(bytes)?, bytes.number()?, bytes.number()?);
         let entered = self.at.wrapping_sub(bytes.signed()? as u64);
         let deadline = self.deadline(bytes, tag)?;
-        Some(Waiting { class, entered: Timestamp::from_nanos(entered), deadline, kind })
+        Some(Waiting { class, entered: Timestamp::from_nanos(entered), deadline, flow, kind })
     }
 
     /// The outer `None` if the bytes make none.
@@ -249,9 +250,9 @@ mod tests {
 
     fn waiting() -> impl Strategy<Value = (Waiting, Dequeue)> {
         let answer = any::<bool>().prop_map(|run| if run { Dequeue::Run } else { Dequeue::Drop });
-        (class(), instant(), prop::option::of(instant()), any::<u64>(), answer).prop_map(
-            |(class, entered, deadline, kind, answer)| {
-                (Waiting { class, entered, deadline, kind }, answer)
+        (class(), instant(), prop::option::of(instant()), any::<[u64; 2]>(), answer).prop_map(
+            |(class, entered, deadline, [flow, kind], answer)| {
+                (Waiting { class, entered, deadline, flow, kind }, answer)
             },
         )
     }
@@ -277,9 +278,9 @@ mod tests {
                     let together = Together { count, most };
                     Event::Finish(Finished { class, service, response, ending, kind, together })
                 }),
-            (class(), any::<u64>(), 0..Change::ALL.len(), nanos()).prop_map(
-                |(class, kind, change, time)| {
-                    Event::Move(Moved { class, kind, change: Change::ALL[change], time })
+            (class(), any::<[u64; 2]>(), 0..Change::ALL.len(), nanos()).prop_map(
+                |(class, [flow, kind], change, time)| {
+                    Event::Move(Moved { class, flow, kind, change: Change::ALL[change], time })
                 }
             ),
             Just(Event::Tick),

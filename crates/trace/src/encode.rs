@@ -139,6 +139,7 @@ fn event(bytes: &mut Vec<u8>, now: u64, event: &Event) -> u8 {
         }
         Event::Move(moved) => {
             put(bytes, moved.class.index() as u64);
+            put(bytes, moved.flow);
             put(bytes, moved.kind);
             let change = Change::ALL.iter().position(|change| *change == moved.change);
             put(bytes, change.expect("all changes are listed") as u64);
@@ -164,6 +165,7 @@ fn event(bytes: &mut Vec<u8>, now: u64, event: &Event) -> u8 {
 
 fn queued(bytes: &mut Vec<u8>, now: u64, waiting: &Waiting, answer: Dequeue) -> u8 {
     put(bytes, waiting.class.index() as u64);
+    put(bytes, waiting.flow);
     put(bytes, waiting.kind);
     put_signed(bytes, now.wrapping_sub(waiting.entered.as_nanos()) as i64);
     deadline(bytes, now, waiting.deadline) | if answer == Dequeue::Drop { UNUSUAL } else { 0 }

@@ -1,7 +1,7 @@
 //! Encoding of numbers: variable-length integers and floats.
 
 /// The version of the format that is written, and the only one that is read.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 pub(crate) const MAGIC: [u8; 8] = *b"TAMTRACE";
 

@@ -140,14 +140,14 @@ fn errors_say_what_and_where() {
     let (bytes, _) = recorded("errors.trace", 60);
     let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
     assert_eq!(error(b"PNG, rather"), "not a trace: the file does not begin with `TAMTRACE`");
-    assert_eq!(error(b"TAMTRACE\x07..."), "the trace has version 7; this program reads version 3");
+    assert_eq!(error(b"TAMTRACE\x07..."), "the trace has version 7; this program reads version 4");
     assert_eq!(error(&bytes[..20]), "the trace is cut short: the block at byte 9 is not complete");
     let mut damaged = bytes.clone();
     damaged[30] ^= 1;
     assert!(error(&damaged).ends_with("the checksum of the block at byte 9 is wrong"));
     let behind = [&*bytes, b"."].concat();
     assert!(error(&behind).ends_with(&format!("invalid record at byte {}", bytes.len())));
-    let huge = [b"TAMTRACE\x03", &[0xff; 8][..]].concat();
+    let huge = [b"TAMTRACE\x04", &[0xff; 8][..]].concat();
     assert!(error(&huge).ends_with("invalid record at byte 9"));
 }
 

@@ -310,7 +310,7 @@ proptest! {
                 &Operation::Dequeue { class, age_ns } => {
                     let entered = Timestamp::from_nanos(clock_ns.saturating_sub(age_ns));
                     let class = ClassId::new(class.into());
-                    law.admission_mut().on_dequeue(now, &Waiting { class, entered, deadline: None, kind: 0 }, &crowded);
+                    law.admission_mut().on_dequeue(now, &Waiting { class, entered, deadline: None, flow: 0, kind: 0 }, &crowded);
                 }
                 &Operation::Finish { class, response_ns, ending } => {
                     law.admission_mut().on_finish(now, &finished(class, response_ns, ending), &crowded);

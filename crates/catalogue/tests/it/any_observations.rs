@@ -239,7 +239,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
             let Some(class) = (0..3).find(|&class| model.queued[class] > 0) else { return };
             let entered = Timestamp::from_nanos(model.now_ns.saturating_sub(age_ns));
             let deadline = deadline_ms.map(|ms| entered + Duration::from_millis(ms.into()));
-            let waiting = Waiting { class: ClassId::new(class), entered, deadline, kind };
+            let waiting = Waiting { class: ClassId::new(class), entered, deadline, flow: 0, kind };
             law.order(Duration::from_nanos(age_ns));
             let backlog = model.backlog(law.places(model.workers()));
             law.on_sweep(model.now(), &waiting, &backlog);
@@ -255,7 +255,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
         Operation::Move { class, kind, change, time_ns } => {
             model.change(known(class), change);
             let class = ClassId::new(class.into());
-            let moved = Moved { class, kind, change, time: Duration::from_nanos(time_ns) };
+            let moved = Moved { class, flow: 0, kind, change, time: Duration::from_nanos(time_ns) };
             law.on_move(model.now(), &moved, &model.backlog(law.places(model.workers())));
         }
         Operation::Finish { class, kind, service_ns, waited_ns, ending } => {

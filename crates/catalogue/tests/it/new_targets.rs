@@ -58,8 +58,13 @@ fn the_papers_controllers_lower_their_rate_by_the_new_target() {
 #[test]
 fn pi_shedding_drops_what_has_waited_out_the_new_target() {
     let mut law = PiShedding::new(&promised(1000));
-    let waiting =
-        Waiting { class: ClassId::DEFAULT, entered: Timestamp::ZERO, deadline: None, kind: 0 };
+    let waiting = Waiting {
+        class: ClassId::DEFAULT,
+        entered: Timestamp::ZERO,
+        deadline: None,
+        flow: 0,
+        kind: 0,
+    };
     let backlog = Backlog {
         queued: &[9],
         running: &[1],

@@ -28,6 +28,8 @@ pub struct Waiting {
     pub entered: Timestamp,
     /// After this instant its answer is of no use to anyone.
     pub deadline: Option<Timestamp>,
+    /// Which client it is from, as it was on arrival.
+    pub flow: u64,
     /// What kind of work it is, as it was on arrival.
     pub kind: u64,
 }
@@ -78,6 +80,8 @@ impl Together {
 pub struct Moved {
     /// Its class.
     pub class: ClassId,
+    /// Which client it is from, as it was on arrival.
+    pub flow: u64,
     /// What kind of work it is, as it was on arrival.
     pub kind: u64,
     /// What has changed.

@@ -119,7 +119,8 @@ mod tests {
     fn dequeue(law: &mut SelectiveDropper, class: usize, waited_ms: u64) -> Dequeue {
         let now = Timestamp::ZERO + Duration::from_secs(1000);
         let entered = Timestamp::ZERO + Duration::from_millis(1_000_000 - waited_ms);
-        let waiting = Waiting { class: ClassId::new(class), entered, deadline: None, kind: 0 };
+        let waiting =
+            Waiting { class: ClassId::new(class), entered, deadline: None, flow: 0, kind: 0 };
         law.on_dequeue(now, &waiting, &BUSY)
     }
 
@@ -144,7 +145,8 @@ mod tests {
     fn a_clock_that_stepped_back_drops_nothing() {
         let mut law = SelectiveDropper::new(&two_classes());
         let entered = Timestamp::ZERO + Duration::from_secs(5);
-        let waiting = Waiting { class: ClassId::DEFAULT, entered, deadline: None, kind: 0 };
+        let waiting =
+            Waiting { class: ClassId::DEFAULT, entered, deadline: None, flow: 0, kind: 0 };
         assert_eq!(law.on_dequeue(Timestamp::ZERO, &waiting, &BUSY), Dequeue::Run);
     }
 

@@ -1,63 +1,122 @@
 //! Client patience: how long clients wait before they leave, learned from those that left.
+//!
+//! What one client does says nothing of the others. So each of the last clients that left is
+//! known by itself, and in what is known of all each of them counts once.
 
-/// How long clients wait is learned over so many of those that left.
-const LEAVERS: f64 = 16.0;
-/// Whoever waits for this share of it might have left as well, …
-const PATIENCE_NEAR: f64 = 0.8;
+use std::collections::VecDeque;
+
+/// How long clients wait is learned over so many departures.
+const DEPARTURES: f64 = 16.0;
+/// A client that waits for this share of it might have left as well, …
+const NEAR: f64 = 0.8;
 /// … and it counts if more than this share of those did.
 const LEAVING_MOST: f64 = 0.5;
-/// Of the clients seen to leave, so many are remembered from tick to tick.
+/// What is known is forgotten from tick to tick; this share is kept, so half after a minute.
 const KEPT: f64 = 0.999;
+/// Clients that left, of which each is known by itself. A client that makes way for others and
+/// leaves again counts again among all: then it is one of many.
+const CLIENTS_MAX: usize = 64;
 
-/// The patience of the clients of all kinds.
+/// The patience of clients.
 #[derive(Clone, Debug)]
 pub(super) struct ClientPatience {
-    /// How long clients wait before they leave, in seconds, and how many have been seen to.
+    all: Patience,
+    /// Those that left, the latest last. Clients that are not known have no row.
+    clients: VecDeque<(u64, Patience)>,
+}
+
+/// How long one client waits, or all.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// How long before it leaves, in seconds, and how often that was seen.
     seconds: f64,
-    leavers: f64,
-    /// Of those that waited nearly so long, the share that left.
+    departures: f64,
+    /// When it waited nearly so long, the share in which it left.
     leaving: f64,
 }
 
 impl Default for ClientPatience {
     fn default() -> Self {
-        Self { seconds: f64::INFINITY, leavers: 0.0, leaving: 0.0 }
+        Self { all: Patience::UNKNOWN, clients: VecDeque::with_capacity(CLIENTS_MAX) }
     }
 }
 
 impl ClientPatience {
-    /// A client has left after so many seconds.
-    pub(super) fn left(&mut self, waited: f64) {
-        self.leavers = (self.leavers + 1.0).min(LEAVERS);
-        let known = if self.seconds.is_finite() { self.seconds } else { waited };
-        self.seconds = known + (waited - known) / self.leavers;
-        self.leaving += (1.0 - self.leaving) / LEAVERS;
+    /// The client of `flow` has left after so many seconds.
+    pub(super) fn left(&mut self, flow: u64, waited: f64) {
+        if let Some(own) = self.client_mut(flow) {
+            return own.left(waited);
+        }
+        self.all.left(waited);
+        if flow == 0 {
+            return;
+        }
+        if self.clients.len() == CLIENTS_MAX {
+            self.clients.pop_front();
+        }
+        let mut own = Patience::UNKNOWN;
+        own.left(waited);
+        self.clients.push_back((flow, own));
     }
 
-    /// A client has waited so long and is served.
-    pub(super) fn stayed(&mut self, waited: f64) {
-        if waited >= PATIENCE_NEAR * self.seconds {
-            self.leaving -= self.leaving / LEAVERS;
+    /// The client of `flow` has waited so long and is served.
+    pub(super) fn stayed(&mut self, flow: u64, waited: f64) {
+        match self.client_mut(flow) {
+            Some(own) => own.stayed(waited),
+            None => self.all.stayed(waited),
         }
     }
 
-    /// How long an answer is of use, in seconds: as long as most clients wait. That a few leave
-    /// early says nothing of the others.
-    pub(super) fn of_use(&self) -> f64 {
-        if self.leaving > LEAVING_MOST { self.seconds } else { f64::INFINITY }
+    /// How long an answer is of use to the client of `flow`, in seconds.
+    pub(super) fn of_use(&self, flow: u64) -> f64 {
+        let own = self.clients.iter().find(|(other, _)| *other == flow);
+        own.map_or(self.all, |(_, own)| *own).of_use()
     }
 
     /// Forgets, from tick to tick, patience that nobody loses any more.
     pub(super) fn on_tick(&mut self) {
-        self.leavers *= KEPT;
-        if self.leavers < 0.5 {
-            *self = Self::default();
-        }
+        self.all.forget();
+        self.clients.iter_mut().for_each(|(_, own)| own.forget());
+        self.clients.retain(|(_, own)| own.departures > 0.0);
     }
 
     /// How long clients wait, in seconds, if that is known.
     pub(super) fn known(&self) -> Option<f64> {
-        self.seconds.is_finite().then_some(self.seconds)
+        self.all.seconds.is_finite().then_some(self.all.seconds)
+    }
+
+    fn client_mut(&mut self, flow: u64) -> Option<&mut Patience> {
+        let own = self.clients.iter_mut().find(|(other, _)| *other == flow);
+        own.map(|(_, own)| own)
+    }
+}
+
+impl Patience {
+    const UNKNOWN: Self = Self { seconds: f64::INFINITY, departures: 0.0, leaving: 0.0 };
+
+    fn left(&mut self, waited: f64) {
+        self.departures = (self.departures + 1.0).min(DEPARTURES);
+        let known = if self.seconds.is_finite() { self.seconds } else { waited };
+        self.seconds = known + (waited - known) / self.departures;
+        self.leaving += (1.0 - self.leaving) / DEPARTURES;
+    }
+
+    fn stayed(&mut self, waited: f64) {
+        if waited >= NEAR * self.seconds {
+            self.leaving -= self.leaving / DEPARTURES;
+        }
+    }
+
+    /// Infinite unless most leave. That a few leave early says nothing of the others.
+    fn of_use(&self) -> f64 {
+        if self.leaving > LEAVING_MOST { self.seconds } else { f64::INFINITY }
+    }
+
+    fn forget(&mut self) {
+        self.departures *= KEPT;
+        if self.departures < 0.5 {
+            *self = Self::UNKNOWN;
+        }
     }
 }
 
@@ -66,14 +125,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_leaves_long_after_others_says_nothing_of_all() {
+    fn a_client_that_leaves_long_after_others_says_nothing_of_all() {
         let mut patience = ClientPatience::default();
-        (0..40).for_each(|_| patience.left(0.3));
-        assert_eq!(patience.of_use(), 0.3);
+        (0..40).for_each(|_| patience.left(0, 0.3));
+        assert_eq!(patience.of_use(0), 0.3);
         while patience.known().is_some() {
             patience.on_tick();
         }
-        patience.left(0.008);
-        assert_eq!(patience.of_use(), f64::INFINITY);
+        patience.left(0, 0.008);
+        assert_eq!(patience.of_use(0), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_client_that_leaves_at_once_again_and_again_says_nothing_of_the_others() {
+        let mut patience = ClientPatience::default();
+        (0..400).for_each(|_| patience.left(7, 0.01));
+        assert_eq!(patience.of_use(7), 0.01);
+        assert_eq!(patience.of_use(8), f64::INFINITY);
+    }
+
+    #[test]
+    fn clients_that_leave_once_each_speak_for_all() {
+        let mut patience = ClientPatience::default();
+        (1..400).for_each(|flow| patience.left(flow, 0.3));
+        assert!((patience.of_use(1000) - 0.3).abs() < 1e-9);
     }
 }

@@ -249,7 +249,7 @@ impl WorkLimit {
             return None;
         }
         let service = kind.service.recent();
-        let kept = self.promises.kept(kind).min(self.patience.of_use());
+        let kept = self.promises.kept(kind).min(self.patience.of_use(arrival.flow));
         let left = match arrival.deadline {
             Some(deadline) => deadline.since(now).as_secs_f64().min(kept),
             None => kept,
@@ -405,7 +405,7 @@ impl AdmissionLaw for WorkLimit {
             kind.queued = kind.queued.saturating_sub(1);
             let waited = now.since(waiting.entered).as_secs_f64();
             kind.wait(waited);
-            self.patience.stayed(waited);
+            self.patience.stayed(waiting.flow, waited);
             self.start(now, row, waited, backlog);
         }
         verdict
@@ -415,8 +415,8 @@ impl AdmissionLaw for WorkLimit {
         let kind = self.kinds.row(self.kinds.find(waiting.class, waiting.kind));
         let waited = now.since(waiting.entered).as_secs_f64();
         let kept = self.promises.kept(kind);
-        let late =
-            waited + kind.service.recent().min(0.7 * kept) > kept.min(self.patience.of_use());
+        let of_use = kept.min(self.patience.of_use(waiting.flow));
+        let late = waited + kind.service.recent().min(0.7 * kept) > of_use;
         if late && waited > WAITED_MIN { Dequeue::Drop } else { Dequeue::Run }
     }
 
@@ -429,7 +429,7 @@ impl AdmissionLaw for WorkLimit {
                 let kind = self.kinds.row_mut(row);
                 kind.queued = kind.queued.saturating_sub(1);
                 if moved.change == Change::Abandoned {
-                    self.patience.left(time);
+                    self.patience.left(moved.flow, time);
                 }
             }
             Change::Parked => {

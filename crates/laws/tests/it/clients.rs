@@ -151,7 +151,8 @@ impl<'a> Run<'a> {
         while self.running.iter().flatten().count() < self.workers as usize
             && let Some(Waiter { connection, entered }) = self.queue.pop_front()
         {
-            let waiting = Waiting { class: ClassId::DEFAULT, entered, deadline: None, kind: 0 };
+            let waiting =
+                Waiting { class: ClassId::DEFAULT, entered, deadline: None, flow: 0, kind: 0 };
             let dequeue = self.with_backlog(|law, backlog| law.on_dequeue(now, &waiting, backlog));
             if dequeue == Dequeue::Drop {
                 self.answered(now, connection, None);

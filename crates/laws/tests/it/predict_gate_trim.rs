@@ -195,7 +195,8 @@ fn a_high_load_leaves_a_low_priority_little_of_the_stage() {
 fn an_event_that_would_come_too_late_is_dropped_at_the_head_of_the_queue() {
     let mut law = taught([0, 0]);
     let mut verdict = |waited, deadline| {
-        let waiting = Waiting { class: ClassId::DEFAULT, entered: at(0), deadline, kind: 0 };
+        let waiting =
+            Waiting { class: ClassId::DEFAULT, entered: at(0), deadline, flow: 0, kind: 0 };
         law.on_dequeue(at(waited), &waiting, &backlog(&[1, 0], &[3, 0]))
     };
     assert_eq!(verdict(890, None), Dequeue::Run, "890 + 100 ms of service fit into 1 s");
@@ -225,7 +226,8 @@ fn a_class_that_cannot_keep_its_target_is_served_by_the_reserve() {
     let admitted = (0..100)
         .filter(|tenth| law.on_arrival(at(tenth * 100), &arrival(1), &busy) == Decision::Admit);
     assert_eq!(admitted.count(), 5, "one at once, and one in 2 s for 9.9 s");
-    let waiting = Waiting { class: ClassId::new(1), entered: at(0), deadline: None, kind: 0 };
+    let waiting =
+        Waiting { class: ClassId::new(1), entered: at(0), deadline: None, flow: 0, kind: 0 };
     assert_eq!(law.on_dequeue(at(20), &waiting, &busy), Dequeue::Run);
 }
 

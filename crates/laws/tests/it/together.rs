@@ -120,7 +120,7 @@ impl Twins {
             if decision == Decision::Admit {
                 self.queued[class] += 1;
                 let waiting =
-                    Waiting { class: arrival.class, entered: self.now, deadline, kind: 0 };
+                    Waiting { class: arrival.class, entered: self.now, deadline, flow: 0, kind: 0 };
                 self.queue.push_back(waiting);
             }
         }

@@ -93,6 +93,7 @@ fn until_a_new_limit_shows_a_new_kind_is_learned_from_if_it_is_a_stream() {
     assert_eq!(reading(&law, "kinds_count"), kinds, "it may have waited in the upstream");
     let first_data = Moved {
         class: ClassId::DEFAULT,
+        flow: 0,
         kind: UNKNOWN,
         change: Change::FirstData,
         time: Duration::from_secs(4),

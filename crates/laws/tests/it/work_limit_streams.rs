@@ -63,7 +63,7 @@ impl Rig {
     fn moves(&mut self, change: Change, millis: u64) {
         let kind = STREAM;
         let time = Duration::from_millis(millis);
-        let moved = Moved { class: ClassId::DEFAULT, kind, change, time };
+        let moved = Moved { class: ClassId::DEFAULT, flow: 0, kind, change, time };
         self.tell(|law, now, backlog| law.on_move(now, &moved, backlog));
     }
 

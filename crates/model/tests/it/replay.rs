@@ -297,7 +297,7 @@ fn kinds_are_kept_and_all_that_were_served_are_known() {
         let kind = if number % 11 == 10 { REPORT } else { PAGE };
         let at = number * 20 * MS;
         told.push((at, Told::Arrival(Arrival { class, deadline, flow, kind })));
-        let moved = |change, time| Told::Move(Moved { class, kind, change, time });
+        let moved = |change, time| Told::Move(Moved { class, flow: 0, kind, change, time });
         let finished = |service| {
             let (response, ending) = (service, Ending::Completed);
             Told::Finish(Finished {

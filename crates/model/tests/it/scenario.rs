@@ -296,7 +296,7 @@ fn measured_times_come_from_a_file_beside_the_scenario() {
     std::fs::write(&times, "11ms\nfast\n").unwrap();
     assert!(read().unwrap_err().to_string().contains("measured.txt: line 2: "));
     std::fs::write(&times, "TAMTRACE\x09").unwrap();
-    assert!(read().unwrap_err().to_string().ends_with("version 9; this program reads version 3"));
+    assert!(read().unwrap_err().to_string().ends_with("version 9; this program reads version 4"));
     std::fs::remove_file(&times).unwrap();
     assert!(read().unwrap_err().to_string().contains("No such file"));
 }

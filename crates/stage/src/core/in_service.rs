@@ -35,6 +35,7 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Served {
     pub(crate) class: ClassId,
+    pub(crate) flow: u64,
     pub(crate) kind: u64,
     pub(crate) started: Timestamp,
     pub(crate) place: Place,
@@ -78,9 +79,10 @@ impl InService {
     /// An event starts, holding a place.
     #[inline]
     pub(crate) fn begin(&mut self, now: Timestamp, meta: &EventMetadata) -> ServiceSlot {
-        let EventMetadata { class, kind, .. } = *meta;
+        let EventMetadata { class, flow, kind, .. } = *meta;
         let place = Place::Held;
-        let served = Served { class, kind, started: now, place, has_data: false, suspended: 0 };
+        let (started, has_data, suspended) = (now, false, 0);
+        let served = Served { class, flow, kind, started, place, has_data, suspended };
         if let Some(index) = self.free.pop() {
             self.slots[index as usize] = Some(served);
             return ServiceSlot(index);

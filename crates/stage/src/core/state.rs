@@ -157,8 +157,8 @@ impl<T: Item> State<T> {
 
     /// Tells the law that an event has left the queue without running.
     pub(crate) fn tell(&mut self, now: Timestamp, meta: &EventMetadata, change: Change) {
-        let EventMetadata { class, kind, entered, .. } = *meta;
-        let moved = Moved { class, kind, change, time: now.since(entered) };
+        let EventMetadata { class, flow, kind, entered, .. } = *meta;
+        let moved = Moved { class, flow, kind, change, time: now.since(entered) };
         let backlog = self.ledger.backlog(self.workers);
         self.ruling.admission_mut().on_move(now, &moved, &backlog);
     }
@@ -535,7 +535,8 @@ impl<T: Item> State<T> {
 
 /// A queued event as laws see it.
 fn waiting(meta: &EventMetadata) -> Waiting {
-    Waiting { class: meta.class, entered: meta.entered, deadline: meta.deadline(), kind: meta.kind }
+    let EventMetadata { class, entered, flow, kind, .. } = *meta;
+    Waiting { class, entered, deadline: meta.deadline(), flow, kind }
 }
 
 /// What the law is told of an event whose time stands still from now on.
@@ -545,5 +546,6 @@ fn suspension(served: &Served) -> Change {
 
 /// An event in service as laws see it.
 fn moved(served: &Served, change: Change, time: Duration) -> Moved {
-    Moved { class: served.class, kind: served.kind, change, time }
+    let Served { class, flow, kind, .. } = *served;
+    Moved { class, flow, kind, change, time }
 }

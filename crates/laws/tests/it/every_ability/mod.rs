@@ -154,7 +154,7 @@ pub(crate) fn answers(law: &mut dyn AdmissionLaw) -> Vec<String> {
         workers: Concurrency::ONE,
     };
     let arrival = Arrival { class, deadline: None, flow: 0, kind };
-    let waiting = Waiting { class, entered: Timestamp::ZERO, deadline: None, kind };
+    let waiting = Waiting { class, entered: Timestamp::ZERO, deadline: None, flow: 0, kind };
     let ending = Ending::Completed;
     let finished = Finished {
         class,
@@ -176,7 +176,7 @@ pub(crate) fn answers(law: &mut dyn AdmissionLaw) -> Vec<String> {
             3 => format!("{:?}", law.on_finish(now, &finished, &backlog)),
             4 => {
                 let change = Change::ALL[round % Change::ALL.len()];
-                law.on_move(now, &Moved { class, kind, change, time: second }, &backlog);
+                law.on_move(now, &Moved { class, flow: 0, kind, change, time: second }, &backlog);
                 String::new()
             }
             5 => format!("{:?}", law.on_tick(now, &backlog)),

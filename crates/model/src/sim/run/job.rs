@@ -49,6 +49,8 @@ pub(super) struct Job {
     pub(super) stage: u32,
     pub(super) client: u32,
     pub(super) flow: u32,
+    /// As laws see it; 0 if they are not told.
+    pub(super) told_flow: u32,
     /// Its present one, in the list of the plan.
     pub(super) step: u32,
     /// Retries so far.
@@ -143,5 +145,6 @@ pub(super) fn deadline(job: &Job) -> Option<Timestamp> {
 #[inline]
 pub(super) fn waiting(job: &Job) -> Waiting {
     let entered = Timestamp::from_nanos(job.entered);
-    Waiting { class: job.class, entered, deadline: deadline(job), kind: u64::from(job.kind) }
+    let (flow, kind) = (u64::from(job.told_flow), u64::from(job.kind));
+    Waiting { class: job.class, entered, deadline: deadline(job), flow, kind }
 }

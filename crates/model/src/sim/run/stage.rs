@@ -174,9 +174,7 @@ impl StageRun {
         if self.inside.queued.now >= plan.capacity {
             return Err(Rejection::new(Reason::QueueFull));
         }
-        // For laws zero is who is not known.
-        let flow = if plan.tells_flows { u64::from(job.flow) + 1 } else { 0 };
-        let kind = u64::from(job.kind);
+        let (flow, kind) = (u64::from(job.told_flow), u64::from(job.kind));
         let arrival = Arrival { class: job.class, deadline: deadline(job), flow, kind };
         let now = Timestamp::from_nanos(now);
         match self.ruling.admission_mut().on_arrival(now, &arrival, &self.inside.backlog()) {
@@ -250,6 +248,7 @@ impl StageRun {
     fn tell_move(&mut self, now: u64, job: &Job, change: Change, since: u64) {
         let moved = Moved {
             class: job.class,
+            flow: u64::from(job.told_flow),
             kind: u64::from(job.kind),
             change,
             time: Duration::from_nanos(now - since),

@@ -29,6 +29,7 @@ impl<W: Watch> Run<'_, W> {
         job.stage = client.entry;
         job.at_entry = true;
         job.is_left = false;
+        job.told_flow = if plan.tells_flows { job.flow + 1 } else { 0 };
         if let Some(leaves) = &client.leaves {
             let mut random = Stream::derived(job.seed, DEPARTURES | u64::from(job.attempts));
             let after = round(leaves.sample(&mut random));

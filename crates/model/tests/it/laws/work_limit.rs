@@ -344,6 +344,23 @@ fn a_target_below_the_service_means_best_effort() {
 }
 
 #[test]
+fn a_client_that_leaves_at_once_and_comes_again_makes_nobody_else_late() {
+    let text = include_str!("../../../../../scenarios/leaving-client.toml");
+    let scenario = scenario::parse("leaving-client.toml", text).unwrap().scenario;
+    let simulation = Simulation::new(&scenario).unwrap();
+    let (mut in_time, mut offered) = (0, 0);
+    for seed in SEEDS {
+        let law = Box::new(WorkLimit::new(&scenario.classes));
+        let report = simulation.start(seed).law("application", law).unwrap().finish();
+        // The first flow is the client that leaves.
+        in_time += report.flows[1..].iter().map(|flow| flow.in_time).sum::<u64>();
+        offered += report.flows[1..].iter().map(|flow| flow.offered).sum::<u64>();
+    }
+    let share = in_time as f64 / offered as f64;
+    assert!(share > 0.95, "{share:.3} of the others' requests were in time");
+}
+
+#[test]
 fn the_same_events_give_the_same_decisions() {
     let situation = situations::workers_of_40_ms(3.0, 200);
     assert_eq!(run(law(&situation), &situation, 7), run(law(&situation), &situation, 7));

@@ -12,6 +12,7 @@ use tamarisk_laws::Named;
 
 use self::client::ClientPlan;
 use self::stage::{StagePlan, StepPlan};
+use super::client::Load;
 use super::intervals::Intervals;
 use super::invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
 use super::resource::{Resource, ResourceKind};
@@ -35,6 +36,8 @@ pub(in crate::sim) struct Plan {
     pub(in crate::sim) resources: Box<[ResourcePlan]>,
     pub(in crate::sim) clients: Box<[ClientPlan]>,
     pub(in crate::sim) flows: u32,
+    /// Whether laws can tell clients apart.
+    pub(in crate::sim) tells_flows: bool,
     /// Nanoseconds, as all times here.
     pub(in crate::sim) warm_up: u64,
     pub(in crate::sim) end: u64,
@@ -97,6 +100,7 @@ impl Plan {
             resources: resources.into(),
             clients: clients.into(),
             flows,
+            tells_flows: tells_flows(scenario),
             warm_up,
             end,
             batches: scenario.batches,
@@ -115,6 +119,14 @@ impl Plan {
         InvalidStageCount::check(self.stages.len()).map_err(|reason| impossible(&reason))?;
         Ok(Some(law))
     }
+}
+
+/// Where no client has several flows, nobody tells clients apart.
+fn tells_flows(scenario: &Scenario) -> bool {
+    scenario.clients.iter().any(|client| match &client.load {
+        Load::Closed { .. } => true,
+        _ => client.flows > 1,
+    })
 }
 
 fn check_sizes(scenario: &Scenario) -> Result<(), InvalidScenario> {

@@ -6,7 +6,6 @@ use tamarisk_control::{Classes, Concurrency, MeasuredFrom};
 
 use super::request_type::RequestType;
 use super::{EXIT, ResourcePlan, class_named, stage_named};
-use crate::sim::plan::client::Load;
 use crate::sim::plan::distribution::{Distribution, Sampler, Shares, add_up};
 use crate::sim::plan::intervals::Intervals;
 use crate::sim::plan::invalid::StageProblem;
@@ -48,8 +47,6 @@ pub(in crate::sim) struct StagePlan {
     pub(in crate::sim) degradable: f64,
     /// Nanoseconds.
     pub(in crate::sim) clean_up: u64,
-    /// Whether the stage can tell clients apart.
-    pub(in crate::sim) tells_flows: bool,
     /// For each class, where it goes next.
     pub(in crate::sim) next: Box<[Shares<u32>]>,
 }
@@ -191,18 +188,9 @@ impl StagePlan {
             measured_from: stage.measured_from,
             degradable: stage.degradable.get(),
             clean_up: nanos(stage.clean_up),
-            tells_flows: tells_flows(scenario),
             next: next.into(),
         })
     }
-}
-
-/// Where no client has several flows, nobody tells clients apart.
-fn tells_flows(scenario: &Scenario) -> bool {
-    scenario.clients.iter().any(|client| match &client.load {
-        Load::Closed { .. } => true,
-        _ => client.flows > 1,
-    })
 }
 
 fn check_classes<'a>(

@@ -323,6 +323,7 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         stage: 0,
         client,
         flow,
+        told_flow: 0,
         step: 0,
         attempts: 0,
         page: NOBODY,
