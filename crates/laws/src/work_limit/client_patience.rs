@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 /// How long clients wait is learned over so many departures.
-const DEPARTURES: f64 = 16.0;
+const COUNT_MAX: f64 = 16.0;
 /// A client that waits for this share of it might have left as well, …
 const NEAR: f64 = 0.8;
 /// … and it counts if more than this share of those did.
@@ -20,24 +20,24 @@ const CLIENTS_MAX: usize = 64;
 /// The patience of clients.
 #[derive(Clone, Debug)]
 pub(super) struct ClientPatience {
-    all: Patience,
+    all: Departures,
     /// Those that left, the latest last. Clients that are not known have no row.
-    clients: VecDeque<(u64, Patience)>,
+    clients: VecDeque<(u64, Departures)>,
 }
 
-/// How long one client waits, or all.
+/// The departures of one client, or of all.
 #[derive(Clone, Copy, Debug)]
-struct Patience {
+struct Departures {
     /// How long before it leaves, in seconds, and how often that was seen.
     seconds: f64,
-    departures: f64,
+    count: f64,
     /// When it waited nearly so long, the share in which it left.
     leaving: f64,
 }
 
 impl Default for ClientPatience {
     fn default() -> Self {
-        Self { all: Patience::UNKNOWN, clients: VecDeque::with_capacity(CLIENTS_MAX) }
+        Self { all: Departures::UNKNOWN, clients: VecDeque::with_capacity(CLIENTS_MAX) }
     }
 }
 
@@ -54,7 +54,7 @@ impl ClientPatience {
         if self.clients.len() == CLIENTS_MAX {
             self.clients.pop_front();
         }
-        let mut own = Patience::UNKNOWN;
+        let mut own = Departures::UNKNOWN;
         own.left(waited);
         self.clients.push_back((flow, own));
     }
@@ -77,7 +77,7 @@ impl ClientPatience {
     pub(super) fn on_tick(&mut self) {
         self.all.forget();
         self.clients.iter_mut().for_each(|(_, own)| own.forget());
-        self.clients.retain(|(_, own)| own.departures > 0.0);
+        self.clients.retain(|(_, own)| own.count > 0.0);
     }
 
     /// How long clients wait, in seconds, if that is known.
@@ -85,25 +85,25 @@ impl ClientPatience {
         self.all.seconds.is_finite().then_some(self.all.seconds)
     }
 
-    fn client_mut(&mut self, flow: u64) -> Option<&mut Patience> {
+    fn client_mut(&mut self, flow: u64) -> Option<&mut Departures> {
         let own = self.clients.iter_mut().find(|(other, _)| *other == flow);
         own.map(|(_, own)| own)
     }
 }
 
-impl Patience {
-    const UNKNOWN: Self = Self { seconds: f64::INFINITY, departures: 0.0, leaving: 0.0 };
+impl Departures {
+    const UNKNOWN: Self = Self { seconds: f64::INFINITY, count: 0.0, leaving: 0.0 };
 
     fn left(&mut self, waited: f64) {
-        self.departures = (self.departures + 1.0).min(DEPARTURES);
+        self.count = (self.count + 1.0).min(COUNT_MAX);
         let known = if self.seconds.is_finite() { self.seconds } else { waited };
-        self.seconds = known + (waited - known) / self.departures;
-        self.leaving += (1.0 - self.leaving) / DEPARTURES;
+        self.seconds = known + (waited - known) / self.count;
+        self.leaving += (1.0 - self.leaving) / COUNT_MAX;
     }
 
     fn stayed(&mut self, waited: f64) {
         if waited >= NEAR * self.seconds {
-            self.leaving -= self.leaving / DEPARTURES;
+            self.leaving -= self.leaving / COUNT_MAX;
         }
     }
 
@@ -113,8 +113,8 @@ impl Patience {
     }
 
     fn forget(&mut self) {
-        self.departures *= KEPT;
-        if self.departures < 0.5 {
+        self.count *= KEPT;
+        if self.count < 0.5 {
             *self = Self::UNKNOWN;
         }
     }
