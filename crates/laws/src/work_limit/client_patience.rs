@@ -13,7 +13,7 @@ const NEAR: f64 = 0.8;
 const LEAVING_MOST: f64 = 0.5;
 /// What is known is forgotten from tick to tick; this share is kept, so half after a minute.
 const KEPT: f64 = 0.999;
-/// Clients that left, of which each is known by itself. A client that makes way for others and
+/// The last clients that left: each is known by itself. A client that makes way for others and
 /// leaves again counts again among all: then it is one of many.
 const CLIENTS_MAX: usize = 64;
 

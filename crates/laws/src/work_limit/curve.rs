@@ -222,23 +222,24 @@ impl Curve {
         const ROUNDED: f64 = 1e-6;
         /// The fractions of its multiples are spread evenly.
         const GOLDEN: f64 = 0.618_033_988_749_895;
-        let from = self.starts.partition_point(|start| start.at <= at - SAME);
-        let near = || {
-            let later = self.starts.range(from..).zip(from..);
-            let near = later.take_while(|(start, _)| start.at < at + SAME);
-            near.filter(|(start, _)| start.row == row && start.state == State::InFlight)
-        };
-        let least = |apart: &dyn Fn(&Start) -> f64| {
-            near().map(|(start, _)| apart(start)).fold(f64::INFINITY, f64::min) + ROUNDED
-        };
+        let may_be = |start: &&Start| start.row == row && start.state == State::InFlight;
         let sent_apart = |start: &Start| (start.at - at).abs();
-        let sent_least = least(&sent_apart);
-        let came_apart = |start: &Start| {
-            let is_nearest = sent_apart(start) <= sent_least;
-            let apart = entered.map_or(0.0, |entered| (start.entered - entered).abs());
-            if is_nearest { apart } else { f64::INFINITY }
+        let middle = self.starts.partition_point(|start| start.at < at);
+        let within = |most: f64| move |start: &&Start| (start.at - at).abs() < most;
+        let later = self.starts.range(middle..).take_while(within(SAME)).find(may_be);
+        let later = later.map_or(SAME, sent_apart);
+        let earlier = self.starts.range(..middle).rev().take_while(within(later)).find(may_be);
+        let sent_least = earlier.map_or(later, sent_apart) + ROUNDED;
+        let from = self.starts.partition_point(|start| at - start.at > sent_least);
+        let until = self.starts.partition_point(|start| start.at - at <= sent_least);
+        let near = || {
+            let near = self.starts.range(from..until).zip(from..);
+            near.filter(|(start, _)| may_be(start))
         };
-        let came_least = least(&came_apart);
+        let came_apart =
+            |start: &Start| entered.map_or(0.0, |entered| (start.entered - entered).abs());
+        let came = near().map(|(start, _)| came_apart(start));
+        let came_least = came.fold(f64::INFINITY, f64::min) + ROUNDED;
         let alike = || near().filter(|(start, _)| came_apart(start) <= came_least);
         // Requests that came at once, too, cannot be told apart. To take them in their order would
         // look like a queue.
