@@ -60,7 +60,7 @@ impl<E: std::error::Error> From<E> for Conflict {
     }
 }
 
-/// An [`Entry`](crate::named::Entry): a name, a summary, and the law that is made of the classes of
+/// An [`Entry`]: a name, a summary, and the law that is made of the classes of
 /// its stage and of its own constants.
 ///
 /// # Examples
