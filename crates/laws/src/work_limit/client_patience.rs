@@ -61,16 +61,17 @@ impl ClientPatience {
 
     /// The client of `flow` has waited so long and is served.
     pub(super) fn stayed(&mut self, flow: u64, waited: f64) {
-        match self.client_mut(flow) {
-            Some(own) => own.stayed(waited),
-            None => self.all.stayed(waited),
+        self.all.stayed(waited);
+        if let Some(own) = self.client_mut(flow) {
+            own.stayed(waited);
         }
     }
 
-    /// How long an answer is of use to the client of `flow`, in seconds.
+    /// How long an answer is of use to the client of `flow`, in seconds: as long as it waits
+    /// itself, or most clients do. One that has left a few times is not known to be patient.
     pub(super) fn of_use(&self, flow: u64) -> f64 {
         let own = self.clients.iter().find(|(other, _)| *other == flow);
-        own.map_or(self.all, |(_, own)| *own).of_use()
+        own.map_or(f64::INFINITY, |(_, own)| own.of_use()).min(self.all.of_use())
     }
 
     /// Forgets, from tick to tick, patience that nobody loses any more.
@@ -149,5 +150,6 @@ mod tests {
         let mut patience = ClientPatience::default();
         (1..400).for_each(|flow| patience.left(flow, 0.3));
         assert!((patience.of_use(1000) - 0.3).abs() < 1e-9);
+        assert!((patience.of_use(399) - 0.3).abs() < 1e-9, "it left once, as all did");
     }
 }
