@@ -116,7 +116,7 @@ impl Pytec {
     }
 
     async fn serve(&self, site: Site) -> anyhow::Result<Ending> {
-        // A service manager that is told that we serve may end us at once.
+        // Once a service manager knows that we serve it may end us at once.
         let stop = asked_to_end();
         let (look_again, restart) = (SignalWatch::read_again(), SignalWatch::restart());
         let listener = TcpListener::bind(self.listen).await;

@@ -14,8 +14,7 @@ use std::time::Duration;
 
 use crate::{ClassId, Classes, Concurrency, Decision, PerSecond, Reading, Target, Timestamp};
 
-/// How many stages a graph under a law has at most: the equations of so many are solved within a
-/// millisecond.
+/// Stages that a graph under a law may have: the equations of 64 are solved within a millisecond.
 pub const STAGES_MAX: usize = 64;
 
 /// A graph under a law has no stages, or more than [`STAGES_MAX`].
@@ -24,7 +23,7 @@ pub const STAGES_MAX: usize = 64;
 pub struct InvalidStageCount(usize);
 
 impl InvalidStageCount {
-    /// Whether a law can be over a graph of so many stages.
+    /// Whether a graph with this number of stages may have a law.
     ///
     /// # Errors
     /// This error if it cannot.

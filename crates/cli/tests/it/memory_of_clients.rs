@@ -73,7 +73,7 @@ fn memory_of_each(name: &str, sent: &[u8]) -> usize {
     taken / CLIENTS
 }
 
-/// So many clients who have sent this.
+/// Clients that have sent this.
 fn clients(address: SocketAddr, sent: &[u8], count: usize) -> Vec<TcpStream> {
     let connect = |_| {
         let mut client = TcpStream::connect(address).unwrap();

@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use tamarisk_catalogue::AdmissionEntry;
-
 use crate::Failure;
 use crate::families::Family;
 use crate::page;
-use crate::play::Set;
+use crate::play::{Set, law};
 
 pub(crate) const USAGE: &str = "\
 Plays admission laws in situations drawn at random, and prints a table by family.
@@ -115,17 +113,6 @@ fn list<T>(names: &str, find: impl Fn(&str) -> Result<T, Failure>) -> Result<Vec
         }
     }
     different.into_iter().map(find).collect()
-}
-
-/// The law of the catalogue with this name.
-///
-/// # Errors
-/// If there is none.
-pub(crate) fn law(name: &str) -> Result<&'static AdmissionEntry, Failure> {
-    tamarisk_catalogue::admission(name).ok_or_else(|| {
-        let names: Vec<_> = tamarisk_catalogue::ADMISSION.iter().map(|law| law.name).collect();
-        format!("no admission law {name:?}; there are {}", names.join(", ")).into()
-    })
 }
 
 fn family(name: &str) -> Result<Family, Failure> {

@@ -4,7 +4,6 @@
 //! a mean and 0.05 for a worst: a change of the law may gain in one situation and lose in another.
 //! The bounds keep what is there; what is wanted stands in `bars.rs`.
 
-use crate::arguments;
 use crate::families::Family;
 use crate::play::{self, Set};
 use crate::table::Summary;
@@ -42,7 +41,7 @@ const BOUNDS: [Bound; Family::ALL.len()] = [
 fn the_work_limit_keeps_its_scores_in_the_quick_set() {
     let mut below = Vec::new();
     for Bound { family, count, mean, worst } in BOUNDS {
-        let laws = vec![arguments::law("work-limit").unwrap()];
+        let laws = vec![play::law("work-limit").unwrap()];
         let set = Set { laws, families: vec![family], numbers: 0..count, seed: SEED };
         let summary = Summary::new(&play::all(&set).unwrap(), family, 0);
         let (least, number) = summary.worst(1)[0];

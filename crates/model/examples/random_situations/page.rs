@@ -6,11 +6,11 @@ use std::path::Path;
 
 use tamarisk_catalogue::AdmissionEntry;
 
+use crate::Failure;
 use crate::bars::Bar;
 use crate::families::Family;
-use crate::play::{Played, RIVALS, Set};
+use crate::play::{self, Played, RIVALS, Set};
 use crate::table::{self, Summary};
-use crate::{Failure, arguments};
 
 /// All that find a limit of their own. The first is the one that the bars are for.
 const LAWS: [&str; 4] = ["work-limit", "gradient2", "vegas", "min-rtt-gradient"];
@@ -22,7 +22,7 @@ const FILE: &str = "docs/generated/RANDOM-SITUATIONS.md";
 /// # Errors
 /// If the catalogue lacks one.
 pub(crate) fn laws() -> Result<Vec<&'static AdmissionEntry>, Failure> {
-    LAWS.into_iter().map(arguments::law).collect()
+    LAWS.into_iter().map(play::law).collect()
 }
 
 /// # Errors

@@ -11,7 +11,6 @@ use tamarisk_model::scenario;
 use tamarisk_model::sim::{Report, Simulation};
 
 use crate::Failure;
-use crate::arguments;
 use crate::families::Family;
 use crate::situation::Situation;
 
@@ -37,6 +36,17 @@ pub(crate) struct Played {
     pub(crate) number: u64,
     /// In the order of the laws.
     pub(crate) scores: Vec<f64>,
+}
+
+/// The law of the catalogue with this name.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn law(name: &str) -> Result<&'static AdmissionEntry, Failure> {
+    tamarisk_catalogue::admission(name).ok_or_else(|| {
+        let names: Vec<_> = tamarisk_catalogue::ADMISSION.iter().map(|law| law.name).collect();
+        format!("no admission law {name:?}; there are {}", names.join(", ")).into()
+    })
 }
 
 /// All situations of `set`, by family and number.
@@ -98,7 +108,7 @@ fn scores(
     }
     let mut best = 0.0_f64;
     for rival in RIVALS {
-        let figures = run(&situation.stated, &situation.stages, arguments::law(rival)?, seed)?;
+        let figures = run(&situation.stated, &situation.stages, law(rival)?, seed)?;
         best = best.max(figures.goodput);
     }
     if best == 0.0 {

@@ -258,7 +258,7 @@ mod tests {
         );
         assert_eq!(look(19, 1700, 91), None);
         assert!(look(20, 1800, 96).is_some());
-        // It goes on, and is told so a minute later.
+        // It goes on: a minute later a line says so.
         for second in 21..80 {
             assert_eq!(look(second, 1800 + second, 96 + second), None, "{second}");
         }

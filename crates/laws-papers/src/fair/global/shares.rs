@@ -95,7 +95,7 @@ pub struct Bottleneck {
 }
 
 impl StageShares {
-    /// For a graph of so many stages, known by their position.
+    /// For a graph of this number of stages, known by their position.
     ///
     /// # Errors
     /// [`InvalidStageCount`] if there are none, or more than [`STAGES_MAX`].
