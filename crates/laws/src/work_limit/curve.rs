@@ -166,14 +166,14 @@ fn candidates(most: usize) -> impl Iterator<Item = usize> {
 }
 
 impl Curve {
-    pub(super) fn new(rows: usize) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             starts: VecDeque::with_capacity(STARTS_MAX),
             set_count: 0.0,
             points: Vec::with_capacity(STARTS_MAX),
             ends: Vec::with_capacity(STARTS_MAX),
-            work: vec![0.0; rows],
-            fit: ServiceFit::new(rows),
+            work: Vec::new(),
+            fit: ServiceFit::default(),
             count: 0.0,
             main: 0,
             answered: 0.0,
@@ -339,6 +339,14 @@ impl Curve {
         self.main
     }
 
+    /// The rows of the kinds that were looked at.
+    pub(super) fn rows(&self) -> Vec<usize> {
+        let mut rows: Vec<_> = self.points.iter().map(|point| point.row).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        rows
+    }
+
     /// What the kind in `row` takes unhurried before so many workers, and of how many answers.
     pub(super) fn unhurried(&self, row: usize, busy: f64) -> Option<(f64, f64)> {
         let of_kind = self.points.iter().filter(|point| point.row == row);
@@ -356,7 +364,8 @@ impl Curve {
         self.points.clear();
         self.ends.clear();
         (self.answered, self.in_flight) = (0.0, 0.0);
-        self.work.fill(0.0);
+        self.work.clear();
+        self.work.resize(kinds.iter().count(), 0.0);
         for (sent_before, start) in self.starts.iter().enumerate() {
             let (end, state) = match start.state {
                 State::Answered(took) => (start.at + took, start.state),
@@ -499,7 +508,7 @@ mod tests {
         let mut kinds = Kinds::new(&classes);
         let row = kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, 0);
         kinds.row_mut(row).service.measured(1.0, 1.0, true);
-        let mut curve = Curve::new(2);
+        let mut curve = Curve::new();
         let mut ends: Vec<f64> = Vec::new();
         let sent: Vec<f64> = sent.collect();
         for (request, at) in sent.iter().enumerate() {

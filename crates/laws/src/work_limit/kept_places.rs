@@ -27,9 +27,11 @@ pub(super) fn adjust(
     window: &Window,
     promises: &Promises,
 ) {
+    let short: Vec<_> =
+        kinds.iter().filter_map(|(row, kind)| Short::new(row, kind, window)).collect();
     for row in 0..kinds.iter().count() {
         // Who sends nothing is not late: the places come back one by one.
-        let fares = fares_worst(row, kinds, window, promises).unwrap_or(Fares::InTime);
+        let fares = fares_worst(row, kinds, &short, promises).unwrap_or(Fares::InTime);
         let kind = kinds.row_mut(row);
         let service = kind.service.unhurried().unwrap_or(0.0);
         if now >= kind.share.settled {
@@ -38,8 +40,23 @@ pub(super) fn adjust(
     }
 }
 
+/// A kind of which enough was seen to say how it fares.
+struct Short {
+    row: usize,
+    unhurried: f64,
+    /// How long its recent ones took, on average.
+    mean: f64,
+}
+
+impl Short {
+    fn new(row: usize, kind: &Kind, window: &Window) -> Option<Self> {
+        let mean = window.of(row).mean(ANSWERS_MIN)?;
+        Some(Self { row, unhurried: kind.service.unhurried()?, mean })
+    }
+}
+
 /// How the kind fares that the one in `row` hurts most; `None` if none is seen that it can hurt.
-fn fares_worst(row: usize, kinds: &Kinds, window: &Window, promises: &Promises) -> Option<Fares> {
+fn fares_worst(row: usize, kinds: &Kinds, seen: &[Short], promises: &Promises) -> Option<Fares> {
     let long = kinds.row(row).service.unhurried()?;
     let priority = promises.priority(kinds.row(row));
     let suffers = |short: &Kind, unhurried: f64| {
@@ -47,10 +64,12 @@ fn fares_worst(row: usize, kinds: &Kinds, window: &Window, promises: &Promises) 
             && promises.target(short) < 2.0 * long
             && long > 1.5 * unhurried
     };
-    let fares = kinds.iter().filter(|(other, _)| *other != row).filter_map(|(other, short)| {
-        let unhurried = short.service.unhurried()?;
-        let answers = window.answers[other];
-        let mean = answers.mean(ANSWERS_MIN).filter(|_| suffers(short, unhurried))?;
+    let fares = seen.iter().filter(|other| other.row != row).filter_map(|other| {
+        let &Short { row, unhurried, mean } = other;
+        let short = kinds.row(row);
+        if !suffers(short, unhurried) {
+            return None;
+        }
         let target = promises.target(short);
         let share = (mean + short.waited) / target;
         // What it takes may never have been seen without the long work.
@@ -84,7 +103,7 @@ mod tests {
         kinds.row_mut(row).service.measured(0.4, 1.0, true);
         kinds.row_mut(row).share.settle(0.0, 0.4, LIMIT, 0, Fares::Late);
         assert_eq!(kinds.row(row).share.places(LIMIT), 1);
-        let window = History::new(Kinds::rows_max(1)).spare();
+        let window = History::new().spare();
         for second in 1..100 {
             let kind = kinds.row_mut(row);
             while kind.running < kind.share.places(LIMIT) {

@@ -4,6 +4,7 @@
 //! that the event brought along ([`Arrival::kind`](tamarisk_control::Arrival::kind)); events whose kind
 //! is not known, or finds no room here, are of one kind for each class.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tamarisk_control::{ClassId, Classes, Timestamp};
@@ -12,29 +13,37 @@ use super::place_share::Share;
 use super::service::Service;
 use super::streams::Streams;
 
-/// Kinds beside one for each class. Each costs some 200 bytes here, one of streams up to 1.5 KB, and as much in the
-/// windows; a proxy folds the paths of an application into a few dozen.
-const KINDS_MAX: usize = 64;
+/// Kinds beside one for each class: more than the routes of most applications. Each costs some 250 bytes
+/// here, one of streams up to 1.5 KB, and up to 1 KB in the windows.
+const KINDS_MAX: usize = 1000;
 
-/// A kind of which nobody has come for so long gives its row to a new one.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+/// Once all rows are taken a new kind gets one no more often than this: it takes a look at all of them.
+const REPLACED_EVERY: Duration = Duration::from_millis(10);
+/// What a kind has done is forgotten from tick to tick; this share is kept, so half after a minute.
+const KEPT: f64 = 0.999;
 
 /// All kinds that are known. The first rows are for events of no known kind, one a class.
 #[derive(Clone, Debug)]
 pub(crate) struct Kinds {
     rows: Vec<Kind>,
-    /// What each row is found by, close together.
+    /// The key of each row of a known kind, and where the row of a key is.
     keys: Vec<u64>,
+    found: BTreeMap<u64, usize>,
     classes: usize,
+    /// When a kind gave its row to another one.
+    replaced: Timestamp,
+    /// The rows of those that wait in the queue, in ascending order.
+    waiting: Vec<usize>,
 }
 
 /// One kind of work.
 #[derive(Clone, Debug)]
 pub(crate) struct Kind {
     pub(crate) class: ClassId,
-    used: Timestamp,
+    /// Seconds of work that were done, of late.
+    work: f64,
     pub(crate) service: Service,
-    pub(crate) queued: u32,
+    queued: u32,
     /// Those that hold a place.
     pub(crate) running: u32,
     /// The instants, in seconds, at which these started, added up.
@@ -48,47 +57,85 @@ pub(crate) struct Kind {
 
 impl Kinds {
     pub(crate) fn new(classes: &Classes) -> Self {
-        let rows = classes.iter().map(|(class, _)| Kind::new(class)).collect();
-        Self { rows, keys: vec![0; classes.len()], classes: classes.len() }
+        Self {
+            rows: classes.iter().map(|(class, _)| Kind::new(class)).collect(),
+            keys: vec![0; classes.len()],
+            found: BTreeMap::new(),
+            classes: classes.len(),
+            replaced: Timestamp::ZERO,
+            waiting: Vec::new(),
+        }
     }
 
-    /// How many rows there can be.
-    pub(crate) fn rows_max(classes: usize) -> usize {
-        classes + KINDS_MAX
+    /// Whether all rows are taken.
+    pub(crate) fn is_full(&self) -> bool {
+        self.rows.len() >= self.classes + KINDS_MAX
     }
 
-    /// The row of a kind that has just come; it gets one if there is room.
+    /// The row of a kind that has just come. If all are taken, the one of which least work was done
+    /// gives its row to it.
     pub(crate) fn arrive(&mut self, now: Timestamp, class: ClassId, key: u64) -> usize {
         let class = self.resolve(class);
         let row = self.find(class, key);
-        self.rows[row].used = now;
         if key == 0 || row >= self.classes || self.rows[row].inside() > 0 {
             return row;
         }
-        let fresh = Kind { used: now, ..Kind::new(class) };
         let key = own_key(class, key);
-        if self.rows.len() < Self::rows_max(self.classes) {
-            self.rows.push(fresh);
+        if !self.is_full() {
+            self.rows.push(Kind::new(class));
             self.keys.push(key);
+            self.found.insert(key, self.rows.len() - 1);
             return self.rows.len() - 1;
         }
-        let forgotten = |kind: &Kind| kind.inside() == 0 && now.since(kind.used) >= FORGOTTEN_AFTER;
-        let Some(free) = self.rows[self.classes..].iter().position(forgotten) else { return row };
-        let free = free + self.classes;
-        (self.rows[free], self.keys[free]) = (fresh, key);
-        free
+        if now.since(self.replaced) < REPLACED_EVERY {
+            return row;
+        }
+        self.replaced = now;
+        let idle = (self.classes..self.rows.len()).filter(|row| self.rows[*row].inside() == 0);
+        let least = idle.min_by(|a, b| self.rows[*a].work.total_cmp(&self.rows[*b].work));
+        let Some(least) = least else { return row };
+        self.found.remove(&self.keys[least]);
+        (self.rows[least], self.keys[least]) = (Kind::new(class), key);
+        self.found.insert(key, least);
+        least
+    }
+
+    /// One of the kind in `row` is put into the queue.
+    pub(crate) fn queue(&mut self, row: usize) {
+        self.rows[row].queued += 1;
+        if let Err(at) = self.waiting.binary_search(&row) {
+            self.waiting.insert(at, row);
+        }
+    }
+
+    /// One of the kind in `row` leaves the queue.
+    pub(crate) fn unqueue(&mut self, row: usize) {
+        let kind = &mut self.rows[row];
+        kind.queued = kind.queued.saturating_sub(1);
+        if kind.queued == 0
+            && let Ok(at) = self.waiting.binary_search(&row)
+        {
+            self.waiting.remove(at);
+        }
+    }
+
+    /// The kinds that wait in the queue.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Kind> {
+        self.waiting.iter().map(|row| &self.rows[*row])
+    }
+
+    /// Forgets, from tick to tick, what was done.
+    pub(crate) fn on_tick(&mut self) {
+        self.rows.iter_mut().for_each(|kind| kind.work *= KEPT);
     }
 
     /// The row of a kind, or of its class if it has none.
     pub(crate) fn find(&self, class: ClassId, key: u64) -> usize {
         let class = self.resolve(class);
-        let class_row = class.index();
         if key == 0 {
-            return class_row;
+            return class.index();
         }
-        let own = own_key(class, key);
-        let found = self.keys[self.classes..].iter().position(|key| *key == own);
-        found.map_or(class_row, |at| at + self.classes)
+        self.found.get(&own_key(class, key)).copied().unwrap_or_else(|| class.index())
     }
 
     /// `class` if the stage has it, else the default one.
@@ -138,7 +185,7 @@ impl Kind {
     fn new(class: ClassId) -> Self {
         Self {
             class,
-            used: Timestamp::ZERO,
+            work: 0.0,
             service: Service::default(),
             queued: 0,
             running: 0,
@@ -147,6 +194,16 @@ impl Kind {
             share: Share::default(),
             waited: 0.0,
         }
+    }
+
+    /// How many wait in the queue.
+    pub(crate) fn queued(&self) -> u32 {
+        self.queued
+    }
+
+    /// One of them has done so many seconds of work.
+    pub(crate) fn worked(&mut self, seconds: f64) {
+        self.work += seconds;
     }
 
     fn inside(&self) -> u32 {
@@ -219,6 +276,8 @@ impl Kind {
 
 #[cfg(test)]
 mod tests {
+    use tamarisk_control::Target;
+
     use super::*;
 
     /// A kind of streams, one of which flows since its start at `start`.
@@ -228,6 +287,40 @@ mod tests {
         kind.start(start);
         kind.begin_flowing(start);
         kind
+    }
+
+    #[test]
+    fn once_all_rows_are_taken_the_kind_of_least_work_gives_its_row_to_a_new_one() {
+        let target = Target::p90(Duration::from_secs(1)).expect("it is a target");
+        let mut kinds = Kinds::new(&Classes::single(target));
+        let arrive = |kinds: &mut Kinds, second, key| {
+            kinds.arrive(Timestamp::ZERO + Duration::from_secs(second), ClassId::DEFAULT, key)
+        };
+        let rows: Vec<_> = (1..=1000).map(|key| arrive(&mut kinds, 1, key)).collect();
+        for (seconds, row) in rows.iter().enumerate() {
+            kinds.row_mut(*row).worked(1.0 + seconds as f64);
+        }
+        assert!(kinds.is_full());
+        // Those of least work are inside; the third gives way.
+        kinds.queue(rows[0]);
+        kinds.row_mut(rows[1]).start(0.0);
+        assert_eq!(arrive(&mut kinds, 2, 2000), rows[2]);
+        assert_eq!(kinds.find(ClassId::DEFAULT, 3), 0, "it has no row any more");
+        assert_eq!(arrive(&mut kinds, 2, 2001), 0, "one at a time");
+        // What did nothing gives way before what did much.
+        assert_eq!(arrive(&mut kinds, 3, 2001), rows[2]);
+        assert_eq!(kinds.find(ClassId::DEFAULT, 1000), rows[999]);
+    }
+
+    #[test]
+    fn those_that_wait_are_known_in_the_order_of_their_rows() {
+        let target = Target::p90(Duration::from_secs(1)).expect("it is a target");
+        let mut kinds = Kinds::new(&Classes::single(target));
+        let rows = [1, 2, 3].map(|key| kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, key));
+        [2, 0, 2, 1].into_iter().for_each(|index| kinds.queue(rows[index]));
+        [0, 2].into_iter().for_each(|index| kinds.unqueue(rows[index]));
+        let queued: Vec<_> = kinds.waiting().map(Kind::queued).collect();
+        assert_eq!((queued, kinds.waiting), (vec![1, 1], vec![rows[1], rows[2]]));
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl WorkLimit {
         let promises = Promises::new(classes);
         Self {
             kinds: Kinds::new(classes),
-            search: Search::new(Kinds::rows_max(classes.len()), initial, max),
+            search: Search::new(initial, max),
             stall: Stall::default(),
             sharing: Sharing::new(classes, &promises),
             promises,
@@ -164,9 +164,8 @@ impl WorkLimit {
     /// Whether somebody waits because the limit is reached.
     fn is_pressed(&self) -> bool {
         let places = self.places();
-        self.kinds.iter().any(|(_, kind)| {
-            kind.queued > 0 && kind.streams.is_none() && kind.share.kept_to(places).is_none()
-        })
+        let waits = |kind: &Kind| kind.streams.is_none() && kind.share.kept_to(places).is_none();
+        self.kinds.waiting().any(waits)
     }
 
     fn row_may_start(&self, row: usize) -> bool {
@@ -191,22 +190,20 @@ impl WorkLimit {
     fn work_ahead(&self, row: usize) -> f64 {
         let kind = self.kinds.row(row);
         let (own, due) = (self.promises.priority(kind), self.due_after(kind));
-        let ahead = self.kinds.iter().filter(|(_, kind)| {
-            kind.queued > 0 && kind.streams.is_none() && {
+        let ahead = self.kinds.waiting().filter(|kind| {
+            kind.streams.is_none() && {
                 let priority = self.promises.priority(kind);
                 priority < own || (priority == own && self.due_after(kind) <= due)
             }
         });
-        ahead
-            .map(|(_, kind)| f64::from(kind.queued) * kind.service.unhurried().unwrap_or(0.0))
-            .sum()
+        ahead.map(|kind| f64::from(kind.queued()) * kind.service.unhurried().unwrap_or(0.0)).sum()
     }
 
     /// How long an arrival of the kind in `row` would wait, if that can be told.
     fn wait(&self, row: usize, backlog: &Backlog<'_>) -> Option<f64> {
         let kind = self.kinds.row(row);
         match &kind.streams {
-            Some(streams) => streams.wait(self.now, kind.queued, self.promises.kept(kind)),
+            Some(streams) => streams.wait(self.now, kind.queued(), self.promises.kept(kind)),
             None => {
                 let unhurried = kind.service.unhurried()?;
                 let drain = match self.search.drain() {
@@ -222,7 +219,7 @@ impl WorkLimit {
                 let beyond = f64::from(beyond) * unhurried;
                 let wait = (self.work_ahead(row) + beyond) / drain;
                 // Work that is kept to some of the places has these only.
-                let own_work = f64::from(kind.queued) * unhurried;
+                let own_work = f64::from(kind.queued()) * unhurried;
                 let own_places = kind.share.kept_to(self.places());
                 let own = own_places.map_or(0.0, |places| own_work / f64::from(places));
                 Some(wait.max(own))
@@ -297,6 +294,7 @@ impl WorkLimit {
         let kind = self.kinds.row_mut(row);
         let is_stream = kind.streams.is_some();
         kind.stop(start, has_data);
+        kind.worked(self.now - start);
         self.streams_running = self.streams_running.saturating_sub(u32::from(is_stream));
     }
 
@@ -326,7 +324,10 @@ impl WorkLimit {
             self.search.forget(entered, sent, row, took);
             return;
         }
-        let (full, spread) = (self.search.is_full(), self.kinds.spread());
+        let full = self.search.is_full();
+        // It takes a look at all kinds.
+        let is_batch = self.kinds.row(row).service.may_end_batch(full);
+        let spread = if is_batch { self.kinds.spread() } else { 1.0 };
         let kind = self.kinds.row_mut(row);
         let answer =
             Answer { at: now, took, ages: kind.ages(now), running: f64::from(kind.running) };
@@ -393,7 +394,7 @@ impl AdmissionLaw for WorkLimit {
             return Decision::Reject(Rejection::new(reason).retry_after(after));
         }
         self.sharing.charge(now, class, arrival.flow, work);
-        self.kinds.row_mut(row).queued += 1;
+        self.kinds.queue(row);
         Decision::Admit
     }
 
@@ -401,10 +402,9 @@ impl AdmissionLaw for WorkLimit {
         let verdict = self.on_sweep(now, waiting, backlog);
         if verdict == Dequeue::Run {
             let row = self.kinds.find(waiting.class, waiting.kind);
-            let kind = self.kinds.row_mut(row);
-            kind.queued = kind.queued.saturating_sub(1);
+            self.kinds.unqueue(row);
             let waited = now.since(waiting.entered).as_secs_f64();
-            kind.wait(waited);
+            self.kinds.row_mut(row).wait(waited);
             self.patience.stayed(waiting.flow, waited);
             self.start(now, row, waited, backlog);
         }
@@ -426,8 +426,7 @@ impl AdmissionLaw for WorkLimit {
         let start = seconds - time;
         match moved.change {
             Change::Dropped | Change::Abandoned => {
-                let kind = self.kinds.row_mut(row);
-                kind.queued = kind.queued.saturating_sub(1);
+                self.kinds.unqueue(row);
                 if moved.change == Change::Abandoned {
                     self.patience.left(moved.flow, time);
                 }
@@ -528,6 +527,7 @@ impl AdmissionLaw for WorkLimit {
                 streams.observe(seconds, to_first_data);
             }
         }
+        self.kinds.on_tick();
         self.patience.on_tick();
         if !self.stall.is_stalled() {
             let pressed = self.is_pressed();
@@ -552,6 +552,7 @@ impl AdmissionLaw for WorkLimit {
         show("target_out_of_reach_ratio", self.out_of_reach);
         let kinds = self.kinds.iter().filter(|(_, kind)| kind.service.unhurried().is_some());
         show("kinds_count", kinds.count() as f64);
+        show("kinds_used_up_ratio", f64::from(u8::from(self.kinds.is_full())));
         if let Some(patience) = self.patience.known() {
             show("patience_seconds", patience);
         }
@@ -604,7 +605,7 @@ mod tests {
         let queue = |law: &mut WorkLimit, kind, count| {
             let row = law.kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, kind);
             law.kinds.row_mut(row).service.restart(0.5, 24.0);
-            law.kinds.row_mut(row).queued = count;
+            (0..count).for_each(|_| law.kinds.queue(row));
             row
         };
         let streams = queue(&mut law, 1, 20);

@@ -101,7 +101,7 @@ impl Promises {
         const HURRIED: f64 = 1.35;
         let mut late = Late::default();
         for (row, kind) in kinds.iter() {
-            let answers = window.answers[row];
+            let answers = window.of(row);
             let Some(unhurried) = kind.service.unhurried() else { continue };
             let Some(mean) = answers.mean(ANSWERS_MIN) else { continue };
             let share = mean / self.kept(kind);

@@ -52,6 +52,11 @@ pub(crate) struct Answer {
     pub(crate) running: f64,
 }
 
+/// Answers in a batch of work that varies as exponential service does.
+fn batch_least(full: bool) -> f64 {
+    if full { BATCH_FULL } else { BATCH }
+}
+
 impl Service {
     /// How long one takes where nobody waits, if that was learned from any.
     pub(crate) fn unhurried(&self) -> Option<f64> {
@@ -104,9 +109,14 @@ impl Service {
         self.batch_count += 1.0;
         let length = answer.at - self.batch_began;
         let is_long = length >= BATCH_SERVICES * self.unhurried.unwrap_or(0.0);
-        if is_long && self.batch_count >= if full { BATCH_FULL } else { BATCH } * spread {
+        if is_long && self.batch_count >= batch_least(full) * spread {
             self.learn_batch(full);
         }
+    }
+
+    /// Whether one more answer may end a batch, if the work varies as little as can be.
+    pub(crate) fn may_end_batch(&self, full: bool) -> bool {
+        self.batch_count + 1.0 >= batch_least(full)
     }
 
     fn learn_batch(&mut self, full: bool) {

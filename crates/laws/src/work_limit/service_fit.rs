@@ -28,17 +28,16 @@ struct Sum {
 }
 
 impl ServiceFit {
-    pub(super) fn new(rows: usize) -> Self {
-        Self { rows: vec![Sum::default(); rows], ..Self::default() }
-    }
-
     pub(super) fn clear(&mut self) {
-        self.rows.fill(Sum::default());
+        self.rows.clear();
         (self.weight, self.logarithms) = (0.0, 0.0);
     }
 
     /// One of the kind in `row` took so many seconds, more than none.
     pub(super) fn add(&mut self, row: usize, weight: f64, seconds: f64) {
+        if row >= self.rows.len() {
+            self.rows.resize(row + 1, Sum::default());
+        }
         let sum = &mut self.rows[row];
         sum.weight += weight;
         sum.seconds += weight * seconds;
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     fn likelihood(services: &[f64]) -> f64 {
-        let mut fit = ServiceFit::new(1);
+        let mut fit = ServiceFit::default();
         services.iter().for_each(|seconds| fit.add(0, 1.0, *seconds));
         fit.likelihood()
     }
@@ -107,7 +106,7 @@ mod tests {
 
     #[test]
     fn each_kind_has_a_mean_of_its_own() {
-        let mut fit = ServiceFit::new(2);
+        let mut fit = ServiceFit::default();
         for _ in 0..8 {
             fit.add(0, 1.0, 0.01);
             fit.add(1, 1.0, 10.0);

@@ -38,13 +38,13 @@ pub(super) fn compare(
 ) -> Option<Comparison> {
     let lower = present.min(before);
     let hurry = History::pool(kinds, history.near(lower, most)).map_or(1.0, |low| low.hurry);
-    let each = |row: usize| {
+    let each = |row: usize| -> f64 {
         let answers = History::answers(row, history.near(lower, most));
         let unhurried = || hurry * kinds.row(row).service.unhurried().unwrap_or(0.0);
         answers.mean(ANSWERS_MIN).unwrap_or_else(unhurried)
     };
-    let rows = kinds.iter().count();
-    let pool = |limit: f64| History::pool_by(rows, each, history.near(limit, most));
+    let each: Vec<_> = kinds.iter().map(|(row, _)| each(row)).collect();
+    let pool = |limit: f64| History::pool_by(|row| each[row], history.near(limit, most));
     let (here, there) = (pool(present)?, pool(before)?);
     let (low, high) = if present < before { (here, there) } else { (there, here) };
     let step = (high.limit / low.limit).ln();

@@ -29,8 +29,8 @@ pub(super) struct Window {
     pub(super) limit: f64,
     pub(super) began: f64,
     pub(super) length: f64,
-    /// By row of the kinds.
-    pub(super) answers: Box<[Answers]>,
+    /// By row of the kinds, up to the last that has any.
+    answers: Vec<Answers>,
     pub(super) count: f64,
     /// The sum of the responses, and of their squares.
     pub(super) seconds: f64,
@@ -40,12 +40,12 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(rows: usize) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             limit: 0.0,
             began: 0.0,
             length: 0.0,
-            answers: vec![Answers::default(); rows].into(),
+            answers: Vec::new(),
             count: 0.0,
             seconds: 0.0,
             squares: 0.0,
@@ -55,12 +55,15 @@ impl Window {
 
     /// Empty, from `began` on.
     pub(super) fn begin(&mut self, began: f64, limit: f64) {
-        self.answers.fill(Answers::default());
+        self.answers.clear();
         (self.limit, self.began, self.length) = (limit, began, 0.0);
         (self.count, self.seconds, self.squares, self.pressed) = (0.0, 0.0, 0.0, 0.0);
     }
 
     pub(super) fn add(&mut self, row: usize, seconds: f64, pressed: bool) {
+        if row >= self.answers.len() {
+            self.answers.resize(row + 1, Answers::default());
+        }
         let answers = &mut self.answers[row];
         answers.count += 1.0;
         answers.seconds += seconds;
@@ -68,6 +71,11 @@ impl Window {
         self.seconds += seconds;
         self.squares += seconds * seconds;
         self.pressed += f64::from(u8::from(pressed));
+    }
+
+    /// Those of the kind in `row`.
+    pub(super) fn of(&self, row: usize) -> Answers {
+        self.answers.get(row).copied().unwrap_or_default()
     }
 
     /// The response of what was in flight, in seconds: long ones are in flight for longer.
@@ -104,8 +112,8 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn new(rows: usize) -> Self {
-        let spare = (0..=WINDOWS_MAX).map(|_| Window::new(rows)).collect();
+    pub(super) fn new() -> Self {
+        let spare = (0..=WINDOWS_MAX).map(|_| Window::new()).collect();
         Self { windows: VecDeque::with_capacity(WINDOWS_MAX + 1), spare }
     }
 
@@ -144,13 +152,11 @@ impl History {
         kinds: &Kinds,
         windows: impl Iterator<Item = &'a Window>,
     ) -> Option<Pool> {
-        let rows = kinds.iter().count();
-        Self::pool_by(rows, |row| kinds.row(row).service.unhurried().unwrap_or(0.0), windows)
+        Self::pool_by(|row| kinds.row(row).service.unhurried().unwrap_or(0.0), windows)
     }
 
     /// All of `windows` together, where the kind in a row does so much work each.
     pub(super) fn pool_by<'a>(
-        rows: usize,
         each: impl Fn(usize) -> f64,
         windows: impl Iterator<Item = &'a Window>,
     ) -> Option<Pool> {
@@ -160,9 +166,9 @@ impl History {
             length += window.length;
             limit += window.limit.ln() * window.length;
             count += window.count;
-            for row in 0..rows {
+            let any = window.answers.iter().enumerate().filter(|(_, answers)| answers.count > 0.0);
+            for (row, answers) in any {
                 let each = each(row);
-                let answers = window.answers[row];
                 work += answers.count * each;
                 squares += answers.count * each * each;
                 seconds += answers.seconds;
@@ -181,8 +187,8 @@ impl History {
     /// The answers of the kind in `row`, in all of `windows`.
     pub(super) fn answers<'a>(row: usize, windows: impl Iterator<Item = &'a Window>) -> Answers {
         windows.fold(Answers::default(), |sum, window| Answers {
-            count: sum.count + window.answers[row].count,
-            seconds: sum.seconds + window.answers[row].seconds,
+            count: sum.count + window.of(row).count,
+            seconds: sum.seconds + window.of(row).seconds,
         })
     }
 }

@@ -54,7 +54,7 @@ impl Search {
                 held = held.min(most).floor().max(shown.likely);
             }
         }
-        for row in 0..kinds.iter().count() {
+        for row in self.curve.rows() {
             let Some((mean, count)) = self.curve.unhurried(row, busy) else { continue };
             let service = &mut kinds.row_mut(row).service;
             // Few services say little, but a limit must not rest on what contains the upstream's
@@ -80,7 +80,7 @@ impl Search {
 
     // Free → Free: answers take longer than was thought, and did not wait.
     fn measure_service(&mut self, kinds: &mut Kinds) {
-        for row in 0..kinds.iter().count() {
+        for row in self.curve.rows() {
             let service = &mut kinds.row_mut(row).service;
             if let Some((mean, count)) = self.curve.unhurried(row, f64::INFINITY)
                 && count >= ANSWERS_MEASURED
@@ -153,7 +153,7 @@ mod tests {
         let classes = Classes::single(Target::p90(Duration::from_secs(6)).unwrap());
         let (mut kinds, promises) = (Kinds::new(&classes), Promises::new(&classes));
         let row = kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, 0);
-        let mut search = Search::new(Kinds::rows_max(1), 10.0, 100.0);
+        let mut search = Search::new(10.0, 100.0);
         // Ten at once, which came one after the other, before one worker of 1 s.
         for request in 1..=10 {
             kinds.row_mut(row).start(0.0);

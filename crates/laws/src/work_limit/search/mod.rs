@@ -142,8 +142,8 @@ pub(super) struct Answered {
 }
 
 impl Search {
-    pub(super) fn new(rows: usize, limit_initial: f64, limit_max: f64) -> Self {
-        let mut history = History::new(rows);
+    pub(super) fn new(limit_initial: f64, limit_max: f64) -> Self {
+        let mut history = History::new();
         let mut window = history.spare();
         window.begin(0.0, limit_initial);
         Self {
@@ -152,7 +152,7 @@ impl Search {
             limit_max,
             mode: Mode::Free,
             trial: None,
-            curve: Curve::new(rows),
+            curve: Curve::new(),
             history,
             window,
             set_at: 0.0,
@@ -423,7 +423,7 @@ impl Search {
 
     /// How long those may wait in the upstream that are beyond the margin's least, in seconds.
     fn margin(&self, kinds: &Kinds, promises: &Promises) -> f64 {
-        let present = kinds.iter().filter(|(row, _)| self.window.answers[*row].count > 0.0);
+        let present = kinds.iter().filter(|(row, _)| self.window.of(*row).count > 0.0);
         let left = present.filter_map(|(_, kind)| {
             let unhurried = kind.service.unhurried()?;
             Some((promises.kept(kind) - unhurried).max(0.0))

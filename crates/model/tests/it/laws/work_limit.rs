@@ -411,3 +411,50 @@ fn a_crowd_from_a_cold_start_does_not_make_other_kinds_look_long() {
     let mean = rejected.sum::<u64>() as f64 / 40.0;
     assert!(mean < 1.5, "{mean} of 1,000 are rejected");
 }
+
+/// Short requests beside `routes` kinds of long ones at three times what the others can do. Returns the
+/// share of the short ones that are in time, on average.
+fn gets_in_time_beside(routes: usize) -> f64 {
+    let names: Vec<_> = (0..routes).map(|route| format!("report{route}")).collect();
+    let each = |text: &str| names.iter().map(|name| format!("{name} = {text}")).collect::<Vec<_>>();
+    let (kinds, service) =
+        (each(r#"{ class = "reports" }"#), each("{ service = { exponential = '400ms' } }"));
+    let text = format!(
+        r#"
+        duration = "70s"
+        warm_up = "10s"
+        classes = {{ gets = {{ p90 = "100ms" }}, reports = {{ p90 = "2s" }} }}
+        kinds = {{ get = {{ class = "gets" }}, {} }}
+        [stages.application]
+        workers = 8
+        discipline = "earliest-due"
+        service = {{ exponential = "5ms" }}
+        admission = "work-limit"
+        kinds = {{ {} }}
+        [clients.users]
+        open = "100/s"
+        mix = {{ get = 1 }}
+        [clients.analysts]
+        open = "56/s"
+        mix = {{ {} }}
+        "#,
+        kinds.join(", "),
+        service.join(", "),
+        each(&(1.0 / routes as f64).to_string()).join(", "),
+    );
+    let file = scenario::parse("routes.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let simulation = Simulation::new(&file.scenario).unwrap();
+    let shares = SEEDS.map(|seed| {
+        let law = Box::new(WorkLimit::new(&file.scenario.classes));
+        let report = simulation.start(seed).law("application", law).unwrap().finish();
+        report.classes[0].goodput() / 100.0
+    });
+    shares.iter().sum::<f64>() / SEEDS.len() as f64
+}
+
+/// With a row for only half of the routes it is a fifth.
+#[test]
+fn short_requests_beside_128_routes_have_more_than_half_of_what_they_have_beside_8() {
+    let [few, many] = [8, 128].map(gets_in_time_beside);
+    assert!(many >= 0.5 * few, "{many:.3} beside 128, {few:.3} beside 8");
+}
